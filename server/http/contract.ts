@@ -1,0 +1,347 @@
+/**
+ * The HTTP and live contract as schemas. The page takes its types from here (types only); routes validate with it;
+ * OpenAPI is made from it. Times are ISO 8601 strings in UTC.
+ */
+import { z } from "zod";
+
+export const Problem = z.object({
+	type: z.string(),
+	title: z.string(),
+	status: z.number().int(),
+	/** Stable, kebab-case: what a program may switch on. */
+	code: z.string(),
+	detail: z.string().optional(),
+	/** Where in the input: [{path, message}]. */
+	errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
+export type Problem = z.infer<typeof Problem>;
+
+export const Attachment = z.object({
+	sha256: z.string(),
+	name: z.string(),
+	mimeType: z.string(),
+	bytes: z.number().int(),
+	kind: z.enum(["image", "audio", "video", "file"]),
+});
+export type Attachment = z.infer<typeof Attachment>;
+
+export const Conversation = z.object({
+	id: z.string(),
+	title: z.string(),
+	channel: z.string(),
+	pinned: z.boolean(),
+	createdAt: z.string(),
+	updatedAt: z.string(),
+	/** The last message's beginning, for lists; null in an empty conversation. */
+	preview: z.string().nullable(),
+	/** Model picked for this conversation, or null for the default. */
+	model: z.string().nullable(),
+	/** State of the running or queued turn, or null when idle. */
+	busy: z.enum(["queued", "running"]).nullable(),
+});
+export type Conversation = z.infer<typeof Conversation>;
+
+export const PlanItem = z.object({ text: z.string(), done: z.boolean() });
+export type PlanItem = z.infer<typeof PlanItem>;
+
+export const Usage = z.object({
+	inputTokens: z.number(),
+	cachedTokens: z.number(),
+	outputTokens: z.number(),
+	reasoningTokens: z.number(),
+	estimated: z.boolean(),
+	/** null = price unknown. */
+	cost: z.number().nullable(),
+	currency: z.string(),
+	/** How many model calls. */
+	calls: z.number().int(),
+});
+export type Usage = z.infer<typeof Usage>;
+
+export const Delivery = z.enum(["pending", "sending", "sent", "failed", "unknown", "held"]);
+
+/** A tool call as a message shows it: short; the whole is in the turn. */
+export const ToolLine = z.object({
+	recordId: z.string(),
+	step: z.number().int(),
+	name: z.string(),
+	/** Arguments as JSON text, cut to 2,000 characters. */
+	arguments: z.string(),
+	state: z.enum(["open", "started", "done", "failed", "skipped", "interrupted"]),
+	/** Beginning of the result, cut to 2,000 characters; null while open. */
+	result: z.string().nullable(),
+	ms: z.number().nullable(),
+});
+export type ToolLine = z.infer<typeof ToolLine>;
+
+export const Message = z.object({
+	id: z.string(),
+	conversationId: z.string(),
+	role: z.enum(["user", "assistant", "system"]),
+	text: z.string(),
+	at: z.string(),
+	from: z.string().nullable(),
+	/** Model that wrote it (configured id and provider's name), null for people and for our own sentences. */
+	model: z.string().nullable(),
+	modelName: z.string().nullable(),
+	turnId: z.string().nullable(),
+	attachments: z.array(Attachment),
+	/** Null for messages from people. */
+	delivery: Delivery.nullable(),
+	/** The client's own id, if it sent one. */
+	clientId: z.string().nullable(),
+	/** Only on answers. */
+	usage: Usage.nullable(),
+	tools: z.array(ToolLine),
+	plan: z.array(PlanItem),
+	/** True when the message was superseded by edit-and-resend or regenerate; such messages are left out unless asked for. */
+	superseded: z.boolean(),
+});
+export type Message = z.infer<typeof Message>;
+
+export const SendMessage = z.object({
+	text: z.string().max(200_000).default(""),
+	/** Ids from `POST /api/v1/assets`. */
+	attachments: z.array(z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), name: z.string().max(255).optional() })).max(16).default([]),
+	model: z.string().nullable().default(null),
+	clientId: z.string().min(1).max(100).optional(),
+	/** Run limits of this message alone; never above the configured ones. */
+	maxSteps: z.number().int().min(1).optional(),
+	maxRounds: z.number().int().min(1).optional(),
+	/** Edit-and-resend or regenerate: this message and everything after it are superseded first. */
+	replaces: z.string().optional(),
+});
+export type SendMessage = z.input<typeof SendMessage>;
+
+export const SendAccepted = z.object({ messageId: z.string(), turnId: z.string() });
+export const SendAnswered = z.object({ reply: Message, turnId: z.string(), messageId: z.string() });
+
+export const TurnState = z.enum(["queued", "running", "done", "failed", "stopped"]);
+export type TurnState = z.infer<typeof TurnState>;
+
+export const TurnSummary = z.object({
+	id: z.string(),
+	conversationId: z.string(),
+	origin: z.string(),
+	state: TurnState,
+	rounds: z.number().int(),
+	startedAt: z.string().nullable(),
+	endedAt: z.string().nullable(),
+	model: z.string().nullable(),
+	usage: Usage,
+	error: z.string().nullable(),
+});
+export type TurnSummary = z.infer<typeof TurnSummary>;
+
+export const Step = z.object({
+	step: z.number().int(),
+	round: z.number().int(),
+	text: z.string(),
+	model: z.string(),
+	modelName: z.string(),
+	usage: Usage,
+	startedAt: z.string(),
+	endedAt: z.string(),
+	note: z.string().nullable(),
+	calls: z.array(
+		z.object({
+			recordId: z.string(),
+			id: z.string(),
+			name: z.string(),
+			arguments: z.string(),
+			state: ToolLine.shape.state,
+			result: z.string().nullable(),
+			startedAt: z.string().nullable(),
+			endedAt: z.string().nullable(),
+			ms: z.number().nullable(),
+		}),
+	),
+});
+export type Step = z.infer<typeof Step>;
+
+export const Turn = TurnSummary.extend({
+	messageIds: z.array(z.string()),
+	plan: z.array(PlanItem),
+	steps: z.array(Step),
+	why: z.object({
+		blocks: z.array(z.object({ name: z.string(), chars: z.number(), tokens: z.number() })),
+		recalled: z.array(z.object({ text: z.string(), score: z.number(), at: z.string(), source: z.string(), by: z.string() })),
+		lessons: z.array(z.object({ name: z.string() })),
+		model: z.object({ picked: z.string().nullable(), answered: z.string().nullable(), reason: z.string().nullable() }),
+		folded: z.number().int(),
+	}),
+	guard: z.string().nullable(),
+	taint: z.array(z.object({ source: z.string(), step: z.number() })),
+	critique: z.array(z.object({ round: z.number(), faults: z.array(z.unknown()), changed: z.boolean(), usage: Usage })),
+});
+export type Turn = z.infer<typeof Turn>;
+
+export const Call = z.object({
+	id: z.string(),
+	turnId: z.string().nullable(),
+	conversationId: z.string().nullable(),
+	source: z.string(),
+	model: z.string(),
+	modelName: z.string(),
+	at: z.string(),
+	inputTokens: z.number(),
+	cachedTokens: z.number(),
+	outputTokens: z.number(),
+	reasoningTokens: z.number(),
+	estimated: z.boolean(),
+	cost: z.number().nullable(),
+	currency: z.string(),
+	ms: z.number().nullable(),
+	firstByteMs: z.number().nullable(),
+	/** Which attempt of its request this was, from 1. */
+	attempts: z.number().int(),
+	key: z.string().nullable(),
+	state: z.enum(["open", "done", "failed"]),
+	error: z.string().nullable(),
+});
+export type Call = z.infer<typeof Call>;
+export const CallDetail = Call.extend({ request: z.unknown(), response: z.unknown() });
+export type CallDetail = z.infer<typeof CallDetail>;
+
+export const OutboxItem = z.object({
+	id: z.string(),
+	conversationId: z.string().nullable(),
+	channel: z.string(),
+	to: z.string(),
+	text: z.string(),
+	state: Delivery.or(z.literal("dropped")),
+	attempts: z.number().int(),
+	platformIds: z.array(z.string()),
+	error: z.string().nullable(),
+	createdAt: z.string(),
+	sentAt: z.string().nullable(),
+});
+export type OutboxItem = z.infer<typeof OutboxItem>;
+
+export const ConfigError = z.object({ key: z.string(), line: z.number().nullable(), message: z.string() });
+export type ConfigError = z.infer<typeof ConfigError>;
+
+export const Status = z.object({
+	version: z.string(),
+	startedAt: z.string(),
+	state: z.enum(["ok", "degraded", "safe-mode"]),
+	fuse: z.object({
+		limitTokens: z.number().nullable(),
+		usedTokens: z.number(),
+		reservedTokens: z.number(),
+		limitCost: z.number().nullable(),
+		usedCost: z.number(),
+		state: z.enum(["ok", "warn", "blown"]),
+		resetsAt: z.string(),
+	}),
+	config: z.object({ errors: z.array(ConfigError), restartNeeded: z.array(z.string()) }),
+	heartbeat: z.object({
+		enabled: z.boolean(),
+		nextAt: z.string().nullable(),
+		lastAt: z.string().nullable(),
+		beats: z.number().int(),
+		savedCalls: z.number().int(),
+		savedTokens: z.number().int(),
+	}),
+	channels: z.array(z.object({ id: z.string(), type: z.string(), state: z.enum(["up", "connecting", "down", "off"]), error: z.string().nullable() })),
+	sandbox: z.object({ backend: z.string() }),
+	breakers: z.array(z.object({ key: z.string(), state: z.enum(["closed", "open", "half-open"]), failures: z.number(), retryAt: z.string().nullable() })),
+	embeddings: z.object({ model: z.string(), state: z.string(), indexed: z.number(), total: z.number() }),
+	models: z.array(
+		z.object({
+			id: z.string(),
+			provider: z.string(),
+			model: z.string(),
+			kind: z.string(),
+			usable: z.boolean(),
+			/** Why it is not usable ("no API key"), or what is wrong with a key. */
+			problem: z.string().nullable(),
+			keys: z.array(z.object({ key: z.string(), state: z.enum(["ok", "set-aside"]), reason: z.string().nullable(), until: z.string().nullable() })),
+		}),
+	),
+	/** True when the demo model answers because no other is configured. */
+	demo: z.boolean(),
+	turns: z.object({ running: z.number(), queued: z.number() }),
+	locale: z.string().nullable(),
+	timezone: z.string(),
+	agentName: z.string(),
+});
+export type Status = z.infer<typeof Status>;
+
+export const SetupInfo = z.object({
+	/** True until a username and password exist. */
+	needed: z.boolean(),
+	locale: z.string().nullable(),
+	timezone: z.string(),
+	providers: z.array(z.object({ id: z.string(), name: z.string(), baseUrl: z.string(), keyVariable: z.string().nullable(), models: z.array(z.string()), local: z.boolean(), keyUrl: z.string().nullable() })),
+	/** Local servers that answered on their usual port just now, with the models they list. */
+	detected: z.array(z.object({ provider: z.string(), baseUrl: z.string(), models: z.array(z.string()) })),
+});
+export type SetupInfo = z.infer<typeof SetupInfo>;
+
+/** An entry of `models` as the config file has it, and as the wizard and `models/test` send it. */
+export const ModelEntry = z.object({
+	id: z.string().min(1),
+	provider: z.string(),
+	model: z.string(),
+	baseUrl: z.string().nullable().optional(),
+	apiKeys: z.array(z.string()).optional(),
+});
+export type ModelEntry = z.infer<typeof ModelEntry>;
+
+export const Setup = z.object({
+	/** The one-time code from the link's fragment. */
+	code: z.string(),
+	username: z.string().min(1).max(64),
+	password: z.string().min(8).max(256),
+	locale: z.enum(["zh-CN", "en"]).optional(),
+	timezone: z.string().optional(),
+	dailyTokens: z.number().int().min(0).optional(),
+	/** Null = go on with the demo model. */
+	model: ModelEntry.nullable().optional(),
+});
+export type Setup = z.input<typeof Setup>;
+
+export const ModelTestResult = z.object({
+	ok: z.boolean(),
+	/** One sentence for people; the reason on failure. */
+	message: z.string(),
+	kind: z.string().nullable(),
+	ms: z.number().nullable(),
+	reply: z.string().nullable(),
+});
+export type ModelTestResult = z.infer<typeof ModelTestResult>;
+
+export const Login = z.object({ username: z.string().min(1).max(64), password: z.string().min(1).max(256) });
+
+/** Every server frame has `seq`, growing, never repeated. Only these types exist. */
+export type LiveFrame = { seq: number; at: string } & LiveBody;
+export type LiveBody =
+	| { type: "hello"; version: string; reset: boolean }
+	| { type: "ack"; clientId: string; messageId: string; turnId: string }
+	| { type: "refused"; clientId: string | null; problem: Problem }
+	| { type: "message"; conversation: string; message: Message }
+	| { type: "superseded"; conversation: string; messageIds: string[] }
+	| { type: "conversation"; conversation: string; change: "created" | "changed" | "deleted"; value: Conversation | null }
+	| { type: "delta"; conversation: string; turnId: string; text: string }
+	/** What was streamed of the current step is void. */
+	| { type: "restart"; conversation: string; turnId: string; model: string; reason: string }
+	| { type: "turn"; conversation: string; turnId: string; state: TurnState; origin: string; model: string | null }
+	| { type: "step"; conversation: string; turnId: string; step: number; round: number; state: "started" | "thinking" | "finished"; text: string | null }
+	| { type: "tool"; conversation: string; turnId: string; tool: ToolLine }
+	| { type: "plan"; conversation: string; turnId: string; items: PlanItem[] }
+	| { type: "usage"; conversation: string | null; turnId: string | null; usage: Usage }
+	| { type: "log"; level: "trace" | "debug" | "info" | "warn" | "error"; event: string; message: string; conversation: string | null; turnId: string | null; data: Record<string, unknown> }
+	| { type: "alert"; id: string; state: "open" | "resolved"; kind: string; message: string }
+	| { type: "approval"; id: string; state: "pending" | "allowed" | "denied" | "expired"; conversation: string; tool: string }
+	| { type: "status"; status: Partial<Status> };
+export type LiveType = LiveBody["type"];
+
+/** `subscribe` topics are conversation ids, or frame types prefixed with `type:`. */
+export const ClientFrame = z.discriminatedUnion("type", [
+	z.object({ type: z.literal("hello"), since: z.number().int().min(0) }),
+	SendMessage.extend({ type: z.literal("send"), conversation: z.string(), clientId: z.string().min(1).max(100) }),
+	z.object({ type: z.literal("stop"), conversation: z.string() }),
+	z.object({ type: z.literal("subscribe"), topics: z.array(z.string()).max(200) }),
+]);
+export type ClientFrame = z.input<typeof ClientFrame>;
