@@ -1,0 +1,35 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+	test: {
+		// Two cores: more workers only make the timing of every test worse.
+		maxWorkers: 2,
+		restoreMocks: true,
+		reporters: process.env.CI ? ["default", "github-actions"] : ["default"],
+		projects: [
+			{
+				extends: true,
+				test: {
+					name: "unit",
+					environment: "node",
+					include: ["tests/**/*.test.ts", "tests/**/*.test.tsx"],
+					exclude: ["tests/end-to-end/**", "tests/project/**"],
+					testTimeout: 15_000,
+					hookTimeout: 30_000,
+				},
+			},
+			{
+				extends: true,
+				test: {
+					name: "whole",
+					environment: "node",
+					include: ["tests/end-to-end/**/*.test.ts", "tests/project/**/*.test.ts"],
+					globalSetup: ["tests/helpers/built.ts"],
+					testTimeout: 120_000,
+					hookTimeout: 120_000,
+					sequence: { groupOrder: 1 },
+				},
+			},
+		],
+	},
+});
