@@ -119,6 +119,19 @@ export interface OutboxRow {
 	sentAt: number | null;
 }
 
+/** A message on its way out. With `message`, it also becomes a message row of that conversation. */
+export interface NewOutbox {
+	id: string;
+	conversationId: string | null;
+	turnId: string | null;
+	address: Address;
+	profile: string;
+	text: string;
+	attachments: Attachment[];
+	at: number;
+	message: { id: string; role: "assistant" | "system"; model: string | null; modelName: string | null; usage: (Usage & { calls: number }) | null } | null;
+}
+
 export interface NewInbound {
 	id: string;
 	channel: string;
@@ -174,7 +187,7 @@ export interface TurnEnd {
 	error: string | null;
 	at: number;
 	/** The reply and its way out; null = intended silence. */
-	reply: { messageId: string; outboxId: string; role: "assistant" | "system"; text: string; attachments: Attachment[]; address: Address; profile: string } | null;
+	reply: NewOutbox | null;
 }
 
 export interface ConversationStore {
@@ -229,8 +242,8 @@ export interface TurnStore {
 	stepStored(turnId: string, step: StepRecord): Promise<void>;
 	stepAmended(turnId: string, step: number, change: { note: string }): Promise<void>;
 	callStarted(recordId: string, at: number): Promise<void>;
-	/** Result and effects in one transaction; answers the outbox ids that were made. */
-	callFinished(turnId: string, recordId: string, outcome: { state: CallRecord["state"]; result: string; at: number; taint?: string; attachments: Attachment[]; effects: ToolEffect[] }): Promise<{ outboxIds: string[] }>;
+	/** Result and effects in one transaction; `outbox` are the rows that `send` effects became. A call that has a result already is left as it is (false). */
+	callFinished(turnId: string, recordId: string, outcome: { state: CallRecord["state"]; result: string; at: number; taint?: string; attachments: Attachment[]; effects: ToolEffect[]; outbox: NewOutbox[] }): Promise<boolean>;
 	/** Moves waiting rows of the same person into the running turn after `step`. */
 	takeJoining(turnId: string, step: number, now: number): Promise<TurnMessage[]>;
 	/** The final transaction: reply message, outbox row, inbox rows done, turn ended, lease freed. */
@@ -244,6 +257,8 @@ export interface OutboxStore {
 	claim(channel: string, account: string, now: number): Promise<OutboxRow | null>;
 	/** When the next pending row of a lane is due; null if none. */
 	nextDue(channel: string, account: string): Promise<number | null>;
+	/** Puts a message on its way outside a turn (a notice, an alert). */
+	add(row: NewOutbox): Promise<OutboxRow>;
 	settle(id: string, receipt: { state: OutboxState; platformIds?: string[]; error?: string | null; notBefore?: number; at: number; text?: string }): Promise<void>;
 	/** At start: rows found `sending` become pending once more, marked; the second time `unknown`. */
 	recover(now: number): Promise<number>;

@@ -1,0 +1,53 @@
+import { type Kysely, sql } from "kysely";
+import { clean, fromJson } from "./json.ts";
+import type { Database } from "./schema.ts";
+import type { EventRow, EventStore } from "./store.ts";
+
+const levels: EventRow["level"][] = ["trace", "debug", "info", "warn", "error"];
+const sequenceKey = "events.reserved";
+
+export function createEvents(db: Kysely<Database>): EventStore {
+	return {
+		async reserve(count) {
+			const row = await db
+				.insertInto("meta")
+				.values({ key: sequenceKey, value: String(count) })
+				.onConflict((conflict) => conflict.column("key").doUpdateSet({ value: sql`cast(meta.value as integer) + ${count}` }))
+				.returning("value")
+				.executeTakeFirstOrThrow();
+			return { from: Number(row.value) - count + 1 };
+		},
+
+		async append(rows) {
+			if (rows.length === 0) return;
+			await db
+				.insertInto("events")
+				.values(rows.map((row) => ({ seq: row.seq, at: row.at, type: row.type, level: levels.indexOf(row.level), conversation_id: row.conversationId, turn_id: row.turnId, body: clean(JSON.stringify(row.body)) })))
+				.onConflict((conflict) => conflict.column("seq").doNothing())
+				.execute();
+		},
+
+		async list(filter) {
+			let query = db.selectFrom("events").selectAll().where("seq", ">", filter.after).orderBy("seq").limit(filter.limit);
+			if (filter.type) query = query.where("type", "=", filter.type);
+			if (filter.minLevel) query = query.where("level", ">=", levels.indexOf(filter.minLevel));
+			return (await query.execute()).map((row) => ({
+				seq: row.seq,
+				at: row.at,
+				type: row.type,
+				level: levels[row.level] ?? "info",
+				conversationId: row.conversation_id,
+				turnId: row.turn_id,
+				body: fromJson<Record<string, unknown>>(row.body, {}),
+			}));
+		},
+
+		async oldest() {
+			const row = await db
+				.selectFrom("events")
+				.select((eb) => eb.fn.min<number | null>("seq").as("seq"))
+				.executeTakeFirst();
+			return row?.seq ?? 0;
+		},
+	};
+}

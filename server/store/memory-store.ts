@@ -1,0 +1,165 @@
+/** What the memory keeps in the database, as types. Every call that reads memories names owner and audience. */
+import type { Exchange } from "../agent/types.ts";
+
+export type Audience = "private" | "group";
+
+/** The key of every memory row: whose it is, and among whom it was said. */
+export interface MemoryKey {
+	owner: string;
+	audience: Audience;
+}
+
+/** `new`: not in Memory.json yet. `filed`: written there. `summed`: compressed. `gone`: removed by hand or forgotten. */
+export type ExchangeState = "new" | "filed" | "summed" | "gone";
+
+export interface ExchangeRow extends MemoryKey {
+	position: number;
+	conversationId: string;
+	exchange: Exchange;
+	state: ExchangeState;
+	/** The summary line it went into. */
+	lineId: string | null;
+}
+
+/** `summary`: an archived summary line. `exchange`: what was said, once it left the window. `fact`, `import`, or the importer's own word. */
+export interface EntryRow extends MemoryKey {
+	position: number;
+	id: string;
+	at: number;
+	source: string;
+	/** Ids it came from (exchange, line, fact, message). */
+	ref: string | null;
+	conversationId: string | null;
+	text: string;
+	used: number;
+	usedAt: number | null;
+}
+
+export interface NewEntry extends MemoryKey {
+	id: string;
+	at: number;
+	source: string;
+	ref: string | null;
+	conversationId: string | null;
+	text: string;
+	hash: string;
+}
+
+export type FactState = "active" | "superseded" | "gone" | "expired";
+
+export interface FactRow extends MemoryKey {
+	id: string;
+	text: string;
+	norm: string;
+	/** `said`, `api`, `file` or `import`. */
+	source: string;
+	messageId: string | null;
+	conversationId: string | null;
+	at: number;
+	refreshedAt: number;
+	expiresAt: number | null;
+	state: FactState;
+	supersededBy: string | null;
+}
+
+export type JobKind = "compress" | "archive" | "day" | "fact";
+
+export interface JobRow extends MemoryKey {
+	position: number;
+	key: string;
+	kind: JobKind;
+	conversationId: string | null;
+	payload: unknown;
+	/** What was worked out before files are changed; a restart goes on from it. */
+	result: unknown;
+	attempts: number;
+	createdAt: number;
+}
+
+export interface NewJob extends MemoryKey {
+	key: string;
+	kind: JobKind;
+	conversationId: string | null;
+	payload: unknown;
+	notBefore: number;
+	createdAt: number;
+}
+
+export interface PendingVector extends MemoryKey {
+	position: number;
+	hash: string;
+	text: string;
+}
+
+export interface MemoryStore {
+	/** Where the database file is; the search engine reads it on its own connection. */
+	readonly file: string;
+
+	/** False when the exchange was known already. */
+	addExchange(row: MemoryKey & { conversationId: string; exchange: Exchange }): Promise<boolean>;
+	/** What is not compressed yet, oldest first. */
+	openExchanges(conversationId: string): Promise<ExchangeRow[]>;
+	/** Which of these ids were ever kept, in whatever state. */
+	knownExchanges(ids: string[]): Promise<Set<string>>;
+	exchangesOf(ids: string[]): Promise<ExchangeRow[]>;
+	/** Exchanges that went into a summary line. */
+	exchangesOfLine(lineId: string): Promise<ExchangeRow[]>;
+	setExchanges(ids: string[], change: { state?: ExchangeState; lineId?: string }): Promise<void>;
+	setExchangeBody(id: string, exchange: Exchange): Promise<void>;
+	/** Ids of conversations in which the owner has exchanges. */
+	conversationsOf(key: MemoryKey): Promise<string[]>;
+	/** Every exchange of the owner, oldest first, for the export. */
+	exchangesOfOwner(key: MemoryKey, after: number, limit: number): Promise<ExchangeRow[]>;
+
+	/** False when a job of this key exists (waiting or done). */
+	addJob(job: NewJob): Promise<boolean>;
+	/** Takes the next due job whose owner has none running, for `leaseMs`. */
+	claimJob(now: number, leaseMs: number): Promise<JobRow | null>;
+	setJobResult(position: number, result: unknown): Promise<void>;
+	finishJob(position: number): Promise<void>;
+	/** Back to waiting, not before `notBefore`. */
+	retryJob(position: number, error: string, notBefore: number): Promise<void>;
+	/** At start: leases of processes that are gone. */
+	freeJobs(): Promise<number>;
+	/** Waiting jobs; `dueAt` is the earliest of them. */
+	waitingJobs(key?: MemoryKey): Promise<{ count: number; dueAt: number | null }>;
+	/** Done jobs older than this are dropped. */
+	pruneJobs(before: number): Promise<void>;
+
+	/** Adds memories; those whose id exists are skipped. Answers how many were new. */
+	addEntries(entries: NewEntry[]): Promise<number>;
+	entries(key: MemoryKey, ids: string[]): Promise<EntryRow[]>;
+	countEntries(key: MemoryKey): Promise<number>;
+	/** The owner's memories, oldest first, for the export. */
+	entriesOf(key: MemoryKey, after: number, limit: number): Promise<EntryRow[]>;
+	/** Removes text and vectors of memories with these ids or these refs; a nameless row stays so that the index learns of it. */
+	removeEntries(key: MemoryKey, which: { ids?: string[]; refs?: string[] }): Promise<number>;
+	/** Counts a use, for the ranking. */
+	entriesUsed(key: MemoryKey, ids: string[], at: number): Promise<void>;
+
+	/** Memories without a vector of `model`, oldest first. */
+	withoutVector(model: string, limit: number): Promise<PendingVector[]>;
+	setVectors(model: string, vectors: { position: number; vector: Float32Array }[]): Promise<void>;
+	vectorCounts(model: string): Promise<{ indexed: number; total: number }>;
+	cachedVectors(key: MemoryKey, model: string, hashes: string[]): Promise<Map<string, Float32Array>>;
+	cacheVectors(key: MemoryKey, model: string, vectors: { hash: string; vector: Float32Array }[], at: number): Promise<void>;
+
+	addFact(fact: FactRow): Promise<void>;
+	fact(key: MemoryKey, id: string): Promise<FactRow | null>;
+	/** Whose fact it is, for a call of the master that has only the id. */
+	factOwner(id: string): Promise<MemoryKey | null>;
+	facts(key: MemoryKey, state?: FactState): Promise<FactRow[]>;
+	/** All keys that have facts. */
+	factKeys(): Promise<MemoryKey[]>;
+	setFact(key: MemoryKey, id: string, change: Partial<Pick<FactRow, "text" | "norm" | "refreshedAt" | "expiresAt" | "state" | "supersededBy" | "messageId">>): Promise<void>;
+	removeFact(key: MemoryKey, id: string): Promise<void>;
+
+	/** Blanks messages, the steps and tool calls of their turns, and the recorded model calls that carried them. Answers the texts that were removed. */
+	redactMessages(ids: string[]): Promise<string[]>;
+	/** The message with its turn-mates: for `forget` by message id. */
+	turnOfMessage(id: string): Promise<{ turnId: string | null; messageIds: string[]; conversationId: string } | null>;
+	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs. Answers how many rows. */
+	removeOwner(owner: string): Promise<number>;
+	/** Memories of the owner in any audience that mention nothing but ids: which owners exist. */
+	owners(): Promise<MemoryKey[]>;
+}

@@ -1,0 +1,90 @@
+import type { Kysely, Selectable } from "kysely";
+import type { Attachment } from "../../channels/channel.ts";
+import type { Origin, TurnMessage } from "../agent/types.ts";
+import { fromJson } from "./json.ts";
+import type { Database, MessageTable, OutboxTable } from "./schema.ts";
+import type { MessageRow, MessageStore } from "./store.ts";
+
+type Row = Selectable<MessageTable> & { delivery?: OutboxTable["state"] | null };
+
+export function toMessageRow(row: Row): MessageRow {
+	return {
+		id: row.id,
+		conversationId: row.conversation_id,
+		role: row.role,
+		text: row.text,
+		at: row.at,
+		from: row.sender,
+		personId: row.person_id,
+		origin: row.origin as Origin,
+		model: row.model,
+		modelName: row.model_name,
+		turnId: row.turn_id,
+		attachments: fromJson<Attachment[]>(row.attachments, []),
+		notes: fromJson<string[]>(row.notes, []),
+		clientId: row.client_id,
+		usage: fromJson<MessageRow["usage"]>(row.usage, null),
+		outboxId: row.outbox_id,
+		delivery: row.delivery ?? null,
+		superseded: row.superseded === 1,
+	};
+}
+
+export function toTurnMessage(row: Selectable<MessageTable>): TurnMessage {
+	return { id: row.id, text: row.text, from: row.sender, at: row.at, attachments: fromJson<Attachment[]>(row.attachments, []), notes: fromJson<string[]>(row.notes, []) };
+}
+
+export function createMessages(db: Kysely<Database>): MessageStore {
+	const withDelivery = () =>
+		db.selectFrom("messages").leftJoin("outbox", "outbox.id", "messages.outbox_id").selectAll("messages").select("outbox.state as delivery");
+
+	return {
+		async get(id) {
+			const row = await withDelivery().where("messages.id", "=", id).executeTakeFirst();
+			return row ? toMessageRow(row) : null;
+		},
+
+		async list(conversationId, page) {
+			let query = withDelivery().where("messages.conversation_id", "=", conversationId).orderBy("messages.position", "desc").limit(page.limit);
+			if (page.before) query = query.where("messages.position", "<", (eb) => eb.selectFrom("messages as b").select("b.position").where("b.id", "=", page.before as string));
+			if (!page.superseded) query = query.where("messages.superseded", "=", 0);
+			return (await query.execute()).reverse().map(toMessageRow);
+		},
+
+		async exchanges(conversationId, limit) {
+			const finished = db
+				.selectFrom("messages")
+				.where("conversation_id", "=", conversationId)
+				.where("role", "=", "assistant")
+				.where("superseded", "=", 0)
+				.where("turn_id", "is not", null);
+			const { count } = await finished.select((eb) => eb.fn.countAll<number>().as("count")).executeTakeFirstOrThrow();
+			const answers = (await finished.selectAll().orderBy("position", "desc").limit(limit).execute()).reverse();
+			if (answers.length === 0) return { exchanges: [], count };
+			const asked = await db
+				.selectFrom("messages")
+				.selectAll()
+				.where(
+					"turn_id",
+					"in",
+					answers.map((row) => row.turn_id as string),
+				)
+				.where("role", "=", "user")
+				.where("superseded", "=", 0)
+				.orderBy("position")
+				.execute();
+			return {
+				count,
+				exchanges: answers.map((answer) => ({
+					user: asked.filter((row) => row.turn_id === answer.turn_id).map(toMessageRow),
+					assistant: toMessageRow(answer),
+				})),
+			};
+		},
+
+		async replyOf(turnId) {
+			const row = await withDelivery().where("messages.turn_id", "=", turnId).where("messages.role", "!=", "user").orderBy("messages.position", "desc").executeTakeFirst();
+			return row ? toMessageRow(row) : null;
+		},
+	};
+}

@@ -1,0 +1,12 @@
+import type { Kysely } from "kysely";
+import { migration as core } from "./0001-core.ts";
+
+/** One step of the schema. Versions count from 1 without gaps; a migration that has landed is never changed. */
+export interface Migration {
+	version: number;
+	name: string;
+	/** Runs inside one transaction together with the new version number. */
+	up(db: Kysely<unknown>): Promise<void>;
+}
+
+export const migrations: Migration[] = [core];

@@ -1,0 +1,67 @@
+import { statSync } from "node:fs";
+import { sql } from "kysely";
+import { createAssets } from "./assets.ts";
+import { createAuth } from "./auth.ts";
+import { createCalls } from "./calls.ts";
+import { createConversations } from "./conversations.ts";
+import { createEvents } from "./events.ts";
+import { createInbox } from "./inbox.ts";
+import { createMessages } from "./messages.ts";
+import { createMeta } from "./meta.ts";
+import { createOutbox } from "./outbox.ts";
+import { createPeople } from "./people.ts";
+import { prune } from "./retention.ts";
+import { createDurability, openSqlite } from "./sqlite.ts";
+import type { Store } from "./store.ts";
+import { createTurns } from "./turns.ts";
+
+export interface StoreOptions {
+	/** Path of `openlani.db`; its folder is made. */
+	file: string;
+	assetsDir: string;
+	clock: { now(): number };
+	newId(): string;
+}
+
+/**
+ * Opens the store: makes or migrates the database, sets a damaged file aside (`health().problem` says so). Throws
+ * `NewerSchemaError` for a database of a newer version, and what the system says when the file cannot be used.
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+	const { file, clock } = options;
+	const { raw, db, damage } = await openSqlite(file, clock.now());
+	const durability = createDurability(file);
+
+	return {
+		conversations: createConversations(db),
+		messages: createMessages(db),
+		inbox: createInbox(db, options.newId),
+		turns: createTurns(db, {}),
+		outbox: createOutbox(db),
+		calls: createCalls(db),
+		events: createEvents(db),
+		people: createPeople(db, clock),
+		auth: createAuth(db),
+		assets: createAssets(db, options.assetsDir, clock),
+		meta: createMeta(db),
+		durable: durability.durable,
+		prune: (now, keep) => prune(db, now, keep),
+		async backup(target) {
+			await raw.backup(target);
+		},
+		async health() {
+			const schema = Number(raw.pragma("user_version", { simple: true }));
+			const bytes = statSync(file).size;
+			try {
+				await sql`select 1 from meta limit 1`.execute(db);
+				return { ok: damage === null, problem: damage, bytes, schema };
+			} catch (error) {
+				return { ok: false, problem: (error as Error).message, bytes, schema };
+			}
+		},
+		async close() {
+			await durability.close();
+			await db.destroy();
+		},
+	};
+}

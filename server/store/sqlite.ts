@@ -1,0 +1,176 @@
+/** Opening SQLite: settings, statement cache, damage, migrations, and the durable point. */
+import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { type FileHandle, open as openFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import SQLite from "better-sqlite3";
+import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
+import { migrations } from "./migrations/index.ts";
+import type { Database } from "./schema.ts";
+
+/** A database that this program must not touch: it was written by a newer version. */
+export class NewerSchemaError extends Error {
+	constructor(found: number, known: number) {
+		super(`the database has schema ${found}, this version of OpenLani knows ${known}: start the newer version again, or restore a backup made with this one`);
+		this.name = "NewerSchemaError";
+	}
+}
+
+export interface OpenSqlite {
+	raw: SQLite.Database;
+	db: Kysely<Database>;
+	/** One sentence when a damaged file was set aside, else null. */
+	damage: string | null;
+}
+
+/** Above this size the whole-file check waits for `doctor`: it would hold up the start. */
+const quickCheckBytes = 32 * 1024 * 1024;
+
+/** True when SQLite says that the file itself is broken, as opposed to busy, full or forbidden. */
+function isDamage(error: unknown): boolean {
+	const code = (error as { code?: string }).code ?? "";
+	return code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
+}
+
+function connect(file: string): SQLite.Database {
+	const raw = new SQLite(file, { timeout: 5000 });
+	try {
+		raw.pragma("journal_mode = WAL");
+		// NORMAL keeps every commit through a crash of the process. What must outlive a power cut as well (a message before it is
+		// acknowledged, a reply before it is sent) waits for `durable()`, which syncs the log off the main thread for all who wait.
+		raw.pragma("synchronous = NORMAL");
+		raw.pragma("cache_size = -8000");
+		raw.pragma("journal_size_limit = 67108864");
+		raw.pragma("temp_store = MEMORY");
+		return raw;
+	} catch (error) {
+		raw.close();
+		throw error;
+	}
+}
+
+/** Moves a broken database with its log aside, under a name that says when. */
+function quarantine(file: string, now: number): string {
+	const stamp = new Date(now).toISOString().replaceAll(":", "-");
+	const kept = `${file}.damaged-${stamp}`;
+	for (const suffix of ["", "-wal", "-shm"]) if (existsSync(file + suffix)) renameSync(file + suffix, kept + suffix);
+	return kept;
+}
+
+function check(file: string, raw: SQLite.Database): string | null {
+	if (statSync(file).size > quickCheckBytes) return null;
+	const result = raw.pragma("quick_check(1)", { simple: true });
+	return result === "ok" ? null : String(result);
+}
+
+function connectOrQuarantine(file: string, now: number): { raw: SQLite.Database; damage: string | null } {
+	mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+	const emptied = existsSync(file) && statSync(file).size === 0 && !existsSync(`${file}-wal`);
+	if (emptied) {
+		const kept = quarantine(file, now);
+		return { raw: connect(file), damage: `the database file was empty; it was kept as ${kept} and a new one begun` };
+	}
+	let opened: SQLite.Database | null = null;
+	let problem: string | null;
+	try {
+		opened = connect(file);
+		problem = check(file, opened);
+	} catch (error) {
+		opened?.close();
+		if (!isDamage(error)) throw error;
+		opened = null;
+		problem = (error as Error).message;
+	}
+	if (opened && problem === null) return { raw: opened, damage: null };
+	opened?.close();
+	const kept = quarantine(file, now);
+	return { raw: connect(file), damage: `the database was damaged (${problem}); it was kept as ${kept} and a new one begun: restore a backup to get the old contents back` };
+}
+
+/** Hands Kysely prepared statements from a cache: preparing costs more than most of our statements' run. */
+function cachedStatements(raw: SQLite.Database): SqliteDatabase {
+	const statements = new Map<string, SQLite.Statement>();
+	const limit = 400;
+	return {
+		prepare(text: string) {
+			// A deferred transaction that starts with a read may be refused when it comes to write; an immediate one waits its turn.
+			const query = text === "begin" ? "begin immediate" : text;
+			const known = statements.get(query);
+			if (known) return known as unknown as SqliteStatement;
+			const made = raw.prepare(query);
+			if (statements.size >= limit) statements.delete(statements.keys().next().value as string);
+			statements.set(query, made);
+			return made as unknown as SqliteStatement;
+		},
+		close() {
+			statements.clear();
+			raw.close();
+		},
+	};
+}
+
+async function migrate(raw: SQLite.Database, db: Kysely<Database>, file: string): Promise<void> {
+	const found = Number(raw.pragma("user_version", { simple: true }));
+	const known = migrations.at(-1)?.version ?? 0;
+	if (found > known) throw new NewerSchemaError(found, known);
+	if (found === known) return;
+	if (found > 0) await raw.backup(`${file}.before-${known}`);
+	for (const migration of migrations.filter((one) => one.version > found)) {
+		await db.transaction().execute(async (trx) => {
+			await migration.up(trx as unknown as Kysely<unknown>);
+			await sql.raw(`pragma user_version = ${migration.version}`).execute(trx);
+		});
+	}
+}
+
+/** Opens (or makes) the database file, sets a damaged one aside, brings the schema up to date. Throws for a newer schema and for a file that cannot be used. */
+export async function openSqlite(file: string, now: number): Promise<OpenSqlite> {
+	const { raw, damage } = connectOrQuarantine(file, now);
+	const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: cachedStatements(raw) }) });
+	try {
+		await migrate(raw, db, file);
+	} catch (error) {
+		await db.destroy();
+		throw error;
+	}
+	return { raw, db, damage };
+}
+
+/**
+ * A shared durable point: syncs the write-ahead log in the thread pool, one sync for all who came before it began.
+ * (The log file carries none of SQLite's locks, so opening it beside SQLite is safe.)
+ */
+export function createDurability(file: string): { durable(): Promise<void>; close(): Promise<void> } {
+	let handle: FileHandle | null = null;
+	let running: Promise<void> | null = null;
+	let next: Promise<void> | null = null;
+
+	async function sync(): Promise<void> {
+		handle ??= await openFile(`${file}-wal`, "r+");
+		await handle.datasync();
+	}
+	function start(): Promise<void> {
+		const mine = sync().finally(() => {
+			if (running === mine) running = null;
+		});
+		running = mine;
+		return mine;
+	}
+	return {
+		durable() {
+			if (!running) return start();
+			// A sync that has begun may have missed our commit: wait for the one after it, together with everyone else.
+			next ??= running
+				.catch(() => undefined)
+				.then(() => {
+					next = null;
+					return start();
+				});
+			return next;
+		},
+		async close() {
+			await running?.catch(() => undefined);
+			await handle?.close();
+			handle = null;
+		},
+	};
+}
