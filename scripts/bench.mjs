@@ -1,7 +1,7 @@
 // npm run bench: set up, then measure. Arguments choose groups (`npm run bench -- start chat`).
 import { join } from "node:path";
 import { become } from "./lib/run.mjs";
-import { main, ROOT, setup } from "./setup.mjs.mts";
+import { main, ROOT, setup } from "./setup.mjs";
 
 await main(async () => {
 	await setup({ targets: ["server", "page"] });

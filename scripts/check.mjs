@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { run, say } from "./lib/run.mjs";
-import { main, ROOT, setup } from "./setup.mjs.mts";
+import { main, ROOT, setup } from "./setup.mjs";
 
 const bin = (name) => join(ROOT, "node_modules", ".bin", name);
 const CHECKS = [

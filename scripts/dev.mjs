@@ -2,7 +2,7 @@
 // .cache/dev-home unless OPENLANI_HOME or --home says otherwise.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { main, ROOT, setup } from "./setup.mjs.mts";
+import { main, ROOT, setup } from "./setup.mjs";
 
 await main(async () => {
 	await setup();

@@ -110,6 +110,7 @@ function checkNode(root) {
 /**
  * Makes the clone ready: packages, and the builds named in `targets` ("server", "page"). When all is fresh this is a look at
  * the files and nothing else. Throws `SetupError` with a sentence for a person.
+ * @param {{ root?: string, targets?: ("server" | "page")[] }} [options]
  */
 export async function setup({ root = ROOT, targets = [] } = {}) {
 	checkNode(root);

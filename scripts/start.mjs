@@ -1,7 +1,7 @@
 // npm start: set up what is missing or stale, then be the daemon. Flags after `--` go to it.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { main, ROOT, setup } from "./setup.mjs.mts";
+import { main, ROOT, setup } from "./setup.mjs";
 
 /**
  * npm passes a signal on to its child although a terminal's Ctrl-C has reached the whole group already, so one key press

@@ -1,7 +1,7 @@
 // npm test: set up, then every test. Arguments go to vitest (`npm test -- tests/server/store`).
 import { join } from "node:path";
 import { become } from "./lib/run.mjs";
-import { main, ROOT, setup } from "./setup.mjs.mts";
+import { main, ROOT, setup } from "./setup.mjs";
 
 await main(async () => {
 	await setup({ targets: ["server", "page"] });
