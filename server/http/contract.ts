@@ -102,7 +102,10 @@ export type Message = z.infer<typeof Message>;
 export const SendMessage = z.object({
 	text: z.string().max(200_000).default(""),
 	/** Ids from `POST /api/v1/assets`. */
-	attachments: z.array(z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), name: z.string().max(255).optional() })).max(16).default([]),
+	attachments: z
+		.array(z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), name: z.string().max(255).optional() }))
+		.max(16)
+		.default([]),
 	model: z.string().nullable().default(null),
 	clientId: z.string().min(1).max(100).optional(),
 	/** Run limits of this message alone; never above the configured ones. */
@@ -218,6 +221,29 @@ export const OutboxItem = z.object({
 });
 export type OutboxItem = z.infer<typeof OutboxItem>;
 
+/** One line of the log as data. */
+export const EventItem = z.object({
+	seq: z.number().int(),
+	at: z.string(),
+	type: z.string(),
+	level: z.enum(["trace", "debug", "info", "warn", "error"]),
+	conversation: z.string().nullable(),
+	turnId: z.string().nullable(),
+	body: z.record(z.string(), z.unknown()),
+});
+export type EventItem = z.infer<typeof EventItem>;
+
+export const FilterResult = z.object({
+	verdict: z.enum(["allow", "mask", "replace", "block", "hold"]),
+	text: z.string(),
+	matches: z.array(z.object({ rule: z.string(), start: z.number().int(), end: z.number().int() })),
+});
+export type FilterResult = z.infer<typeof FilterResult>;
+
+/** A model that a person can pick. */
+export const ModelChoice = z.object({ id: z.string(), name: z.string(), provider: z.string(), kind: z.string() });
+export type ModelChoice = z.infer<typeof ModelChoice>;
+
 export const ConfigError = z.object({ key: z.string(), line: z.number().nullable(), message: z.string() });
 export type ConfigError = z.infer<typeof ConfigError>;
 
@@ -243,9 +269,13 @@ export const Status = z.object({
 		savedCalls: z.number().int(),
 		savedTokens: z.number().int(),
 	}),
-	channels: z.array(z.object({ id: z.string(), type: z.string(), state: z.enum(["up", "connecting", "down", "off"]), error: z.string().nullable() })),
+	channels: z.array(
+		z.object({ id: z.string(), type: z.string(), state: z.enum(["up", "connecting", "down", "off"]), error: z.string().nullable() }),
+	),
 	sandbox: z.object({ backend: z.string() }),
-	breakers: z.array(z.object({ key: z.string(), state: z.enum(["closed", "open", "half-open"]), failures: z.number(), retryAt: z.string().nullable() })),
+	breakers: z.array(
+		z.object({ key: z.string(), state: z.enum(["closed", "open", "half-open"]), failures: z.number(), retryAt: z.string().nullable() }),
+	),
 	embeddings: z.object({ model: z.string(), state: z.string(), indexed: z.number(), total: z.number() }),
 	models: z.array(
 		z.object({
@@ -256,7 +286,9 @@ export const Status = z.object({
 			usable: z.boolean(),
 			/** Why it is not usable ("no API key"), or what is wrong with a key. */
 			problem: z.string().nullable(),
-			keys: z.array(z.object({ key: z.string(), state: z.enum(["ok", "set-aside"]), reason: z.string().nullable(), until: z.string().nullable() })),
+			keys: z.array(
+				z.object({ key: z.string(), state: z.enum(["ok", "set-aside"]), reason: z.string().nullable(), until: z.string().nullable() }),
+			),
 		}),
 	),
 	/** True when the demo model answers because no other is configured. */
@@ -273,7 +305,17 @@ export const SetupInfo = z.object({
 	needed: z.boolean(),
 	locale: z.string().nullable(),
 	timezone: z.string(),
-	providers: z.array(z.object({ id: z.string(), name: z.string(), baseUrl: z.string(), keyVariable: z.string().nullable(), models: z.array(z.string()), local: z.boolean(), keyUrl: z.string().nullable() })),
+	providers: z.array(
+		z.object({
+			id: z.string(),
+			name: z.string(),
+			baseUrl: z.string(),
+			keyVariable: z.string().nullable(),
+			models: z.array(z.string()),
+			local: z.boolean(),
+			keyUrl: z.string().nullable(),
+		}),
+	),
 	/** Local servers that answered on their usual port just now, with the models they list. */
 	detected: z.array(z.object({ provider: z.string(), baseUrl: z.string(), models: z.array(z.string()) })),
 });
@@ -314,7 +356,11 @@ export type ModelTestResult = z.infer<typeof ModelTestResult>;
 
 export const Login = z.object({ username: z.string().min(1).max(64), password: z.string().min(1).max(256) });
 
-/** Every server frame has `seq`, growing, never repeated. Only these types exist. */
+/**
+ * Every server frame has `seq`, growing, never repeated. Only these types exist. After the client's `hello` the server first
+ * replays what is retained after `since`, then says its own `hello` ("you are up to date"), then sends live frames. `reset` means
+ * that something after `since` is not retained any more: what the client holds is to be read again through REST.
+ */
 export type LiveFrame = { seq: number; at: string } & LiveBody;
 export type LiveBody =
 	| { type: "hello"; version: string; reset: boolean }
@@ -327,17 +373,36 @@ export type LiveBody =
 	/** What was streamed of the current step is void. */
 	| { type: "restart"; conversation: string; turnId: string; model: string; reason: string }
 	| { type: "turn"; conversation: string; turnId: string; state: TurnState; origin: string; model: string | null }
-	| { type: "step"; conversation: string; turnId: string; step: number; round: number; state: "started" | "thinking" | "finished"; text: string | null }
+	| {
+			type: "step";
+			conversation: string;
+			turnId: string;
+			step: number;
+			round: number;
+			state: "started" | "thinking" | "finished";
+			text: string | null;
+	  }
 	| { type: "tool"; conversation: string; turnId: string; tool: ToolLine }
 	| { type: "plan"; conversation: string; turnId: string; items: PlanItem[] }
 	| { type: "usage"; conversation: string | null; turnId: string | null; usage: Usage }
-	| { type: "log"; level: "trace" | "debug" | "info" | "warn" | "error"; event: string; message: string; conversation: string | null; turnId: string | null; data: Record<string, unknown> }
+	| {
+			type: "log";
+			level: "trace" | "debug" | "info" | "warn" | "error";
+			event: string;
+			message: string;
+			conversation: string | null;
+			turnId: string | null;
+			data: Record<string, unknown>;
+	  }
 	| { type: "alert"; id: string; state: "open" | "resolved"; kind: string; message: string }
 	| { type: "approval"; id: string; state: "pending" | "allowed" | "denied" | "expired"; conversation: string; tool: string }
 	| { type: "status"; status: Partial<Status> };
 export type LiveType = LiveBody["type"];
 
-/** `subscribe` topics are conversation ids, or frame types prefixed with `type:`. */
+/**
+ * `subscribe` topics are conversation ids, or frame types prefixed with `type:`; a frame comes when any topic names it, and an empty
+ * list means everything again. `hello`, `ack` and `refused` always come.
+ */
 export const ClientFrame = z.discriminatedUnion("type", [
 	z.object({ type: z.literal("hello"), since: z.number().int().min(0) }),
 	SendMessage.extend({ type: z.literal("send"), conversation: z.string(), clientId: z.string().min(1).max(100) }),

@@ -76,6 +76,8 @@ export interface HttpDeps {
 		info(): Promise<SetupInfo>;
 		/** True and used up when the one-time code is right and no user exists yet. */
 		redeem(code: string): Promise<boolean>;
+		/** True when `redeem` would be; uses nothing up. Lets the wizard test a model before the account is made (header `X-OpenLani-Setup`). */
+		check?(code: string): Promise<boolean>;
 	};
 	status(): Promise<Status>;
 	/** The API token as it is now (environment, or the one in the home). */
@@ -86,6 +88,14 @@ export interface HttpDeps {
 	pageDir: string | null;
 	/** Origins and hosts that may talk to us besides loopback and what we listen on. */
 	publicUrl(): string | null;
-	log: { info(event: string, data?: Record<string, unknown>): void; warn(event: string, data?: Record<string, unknown>): void; error(event: string, data?: Record<string, unknown>): void };
+	/** The host that was configured to listen on, when it is a name: it is allowed in `Host` too. */
+	listenHost?(): string | null;
+	log: {
+		info(event: string, data?: Record<string, unknown>): void;
+		warn(event: string, data?: Record<string, unknown>): void;
+		error(event: string, data?: Record<string, unknown>): void;
+	};
 	version: string;
+	/** Limits of live sockets; the defaults are for real use, tests make them small. */
+	live?: { pingMs?: number; bufferBytes?: number; maxSockets?: number };
 }
