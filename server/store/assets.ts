@@ -12,7 +12,13 @@ function kindOf(mimeType: string): AttachmentKind {
 	return group === "image" || group === "audio" || group === "video" ? group : "file";
 }
 
-const toAttachment = (row: Selectable<AssetTable>): Attachment => ({ sha256: row.sha256, name: row.name, mimeType: row.mime_type, bytes: row.bytes, kind: row.kind as AttachmentKind });
+const toAttachment = (row: Selectable<AssetTable>): Attachment => ({
+	sha256: row.sha256,
+	name: row.name,
+	mimeType: row.mime_type,
+	bytes: row.bytes,
+	kind: row.kind as AttachmentKind,
+});
 
 /** An extension that says what the file is and nothing more; anything odd becomes none. */
 function extensionOf(name: string): string {
@@ -54,7 +60,15 @@ export function createAssets(db: Kysely<Database>, dir: string, clock: { now(): 
 			if (!known) {
 				await db
 					.insertInto("assets")
-					.values({ sha256, name, mime_type: info.mimeType, bytes: data.byteLength, kind: kindOf(info.mimeType), file, created_at: clock.now() })
+					.values({
+						sha256,
+						name,
+						mime_type: info.mimeType,
+						bytes: data.byteLength,
+						kind: kindOf(info.mimeType),
+						file,
+						created_at: clock.now(),
+					})
 					.onConflict((conflict) => conflict.column("sha256").doNothing())
 					.execute();
 			}

@@ -19,10 +19,24 @@ export function createAuth(db: Kysely<Database>): AuthStore {
 				.execute();
 		},
 		async createSession(row) {
-			await db.insertInto("sessions").values({ token_hash: row.tokenHash, username: row.username, created_at: row.createdAt, expires_at: row.expiresAt, user_agent: row.userAgent.slice(0, 200) }).execute();
+			await db
+				.insertInto("sessions")
+				.values({
+					token_hash: row.tokenHash,
+					username: row.username,
+					created_at: row.createdAt,
+					expires_at: row.expiresAt,
+					user_agent: row.userAgent.slice(0, 200),
+				})
+				.execute();
 		},
 		async session(tokenHash, now) {
-			const row = await db.selectFrom("sessions").select(["username", "expires_at"]).where("token_hash", "=", tokenHash).where("expires_at", ">", now).executeTakeFirst();
+			const row = await db
+				.selectFrom("sessions")
+				.select(["username", "expires_at"])
+				.where("token_hash", "=", tokenHash)
+				.where("expires_at", ">", now)
+				.executeTakeFirst();
 			return row ? { username: row.username, expiresAt: row.expires_at } : null;
 		},
 		async endSession(tokenHash) {

@@ -5,7 +5,30 @@ import type { CallRow, CallStore } from "./store.ts";
 
 type Summary = Omit<Selectable<CallTable>, "request" | "response">;
 
-const summaryColumns = ["position", "id", "turn_id", "conversation_id", "person_id", "source", "model", "model_name", "at", "input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "estimated", "cost", "currency", "ms", "first_byte_ms", "attempt", "key", "state", "error"] as const;
+const summaryColumns = [
+	"position",
+	"id",
+	"turn_id",
+	"conversation_id",
+	"person_id",
+	"source",
+	"model",
+	"model_name",
+	"at",
+	"input_tokens",
+	"cached_tokens",
+	"output_tokens",
+	"reasoning_tokens",
+	"estimated",
+	"cost",
+	"currency",
+	"ms",
+	"first_byte_ms",
+	"attempt",
+	"key",
+	"state",
+	"error",
+] as const;
 
 function toCallRow(row: Summary): CallRow {
 	return {
@@ -66,7 +89,15 @@ export function createCalls(db: Kysely<Database>): CallStore {
 		},
 
 		async close(id, end) {
-			const usage = end.usage ?? { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
+			const usage = end.usage ?? {
+				inputTokens: 0,
+				cachedTokens: 0,
+				outputTokens: 0,
+				reasoningTokens: 0,
+				estimated: false,
+				cost: 0,
+				currency: "USD",
+			};
 			await db
 				.updateTable("calls")
 				.set({
@@ -89,14 +120,26 @@ export function createCalls(db: Kysely<Database>): CallStore {
 
 		async get(id) {
 			const row = await db.selectFrom("calls").selectAll().where("id", "=", id).executeTakeFirst();
-			return row ? { ...toCallRow(row), request: fromJson<unknown>(row.request, null), response: fromJson<unknown>(row.response, null) } : null;
+			return row
+				? { ...toCallRow(row), request: fromJson<unknown>(row.request, null), response: fromJson<unknown>(row.response, null) }
+				: null;
 		},
 
 		async list(filter) {
-			let query = db.selectFrom("calls").select([...summaryColumns]).orderBy("position", "desc").limit(filter.limit);
+			let query = db
+				.selectFrom("calls")
+				.select([...summaryColumns])
+				.orderBy("position", "desc")
+				.limit(filter.limit);
 			if (filter.turnId) query = query.where("turn_id", "=", filter.turnId);
 			if (filter.source) query = query.where("source", "=", filter.source);
-			if (filter.before) query = query.where("position", "<", (eb) => eb.selectFrom("calls as b").select("b.position").where("b.id", "=", filter.before as string));
+			if (filter.before)
+				query = query.where("position", "<", (eb) =>
+					eb
+						.selectFrom("calls as b")
+						.select("b.position")
+						.where("b.id", "=", filter.before as string),
+				);
 			return (await query.execute()).map(toCallRow);
 		},
 	};

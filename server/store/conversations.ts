@@ -30,7 +30,13 @@ export function createConversations(db: Kysely<Database>): ConversationStore {
 		return row ? toConversationRow(row) : null;
 	};
 	const byAddress = async (channel: string, account: string, place: string) => {
-		const row = await db.selectFrom("conversations").selectAll().where("channel", "=", channel).where("account", "=", account).where("place", "=", place).executeTakeFirst();
+		const row = await db
+			.selectFrom("conversations")
+			.selectAll()
+			.where("channel", "=", channel)
+			.where("account", "=", account)
+			.where("place", "=", place)
+			.executeTakeFirst();
 		return row ? toConversationRow(row) : null;
 	};
 

@@ -1,9 +1,12 @@
 import { type Kysely, sql } from "kysely";
 import { clean, fromJson } from "./json.ts";
+import { toMessageRow } from "./messages.ts";
 import type { Database } from "./schema.ts";
 import type { EventRow, EventStore } from "./store.ts";
 
 const levels: EventRow["level"][] = ["trace", "debug", "info", "warn", "error"];
+/** Events are written within moments of being said; a message older than this before the last event was told. */
+const unannouncedMs = 60_000;
 const sequenceKey = "events.reserved";
 
 export function createEvents(db: Kysely<Database>): EventStore {
@@ -22,7 +25,17 @@ export function createEvents(db: Kysely<Database>): EventStore {
 			if (rows.length === 0) return;
 			await db
 				.insertInto("events")
-				.values(rows.map((row) => ({ seq: row.seq, at: row.at, type: row.type, level: levels.indexOf(row.level), conversation_id: row.conversationId, turn_id: row.turnId, body: clean(JSON.stringify(row.body)) })))
+				.values(
+					rows.map((row) => ({
+						seq: row.seq,
+						at: row.at,
+						type: row.type,
+						level: levels.indexOf(row.level),
+						conversation_id: row.conversationId,
+						turn_id: row.turnId,
+						body: clean(JSON.stringify(row.body)),
+					})),
+				)
 				.onConflict((conflict) => conflict.column("seq").doNothing())
 				.execute();
 		},
@@ -40,6 +53,29 @@ export function createEvents(db: Kysely<Database>): EventStore {
 				turnId: row.turn_id,
 				body: fromJson<Record<string, unknown>>(row.body, {}),
 			}));
+		},
+
+		async unannounced() {
+			const last = await db
+				.selectFrom("events")
+				.select((eb) => eb.fn.max<number | null>("at").as("at"))
+				.executeTakeFirst();
+			const since = (last?.at ?? 0) - unannouncedMs;
+			const messages = await db
+				.selectFrom("messages")
+				.selectAll()
+				.where("at", ">=", since)
+				.where("superseded", "=", 0)
+				.orderBy("position", "desc")
+				.limit(500)
+				.execute();
+			if (messages.length === 0) return [];
+			const told = await db.selectFrom("events").select("body").where("type", "=", "message").where("at", ">=", since).execute();
+			const ids = new Set(told.map((row) => fromJson<{ message?: string }>(row.body, {}).message));
+			return messages
+				.filter((row) => !ids.has(row.id))
+				.reverse()
+				.map(toMessageRow);
 		},
 
 		async oldest() {

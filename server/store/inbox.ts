@@ -53,16 +53,46 @@ async function turnFor(trx: Transaction<Database>, message: NewInbound): Promise
 	return (open.find((turn) => turn.state === "queued") ?? open.find((turn) => turn.state === "running"))?.id ?? message.newTurnId;
 }
 
-async function ensureTurn(trx: Transaction<Database>, id: string, of: { conversation_id: string; person_id: string; tier: string; origin: string }, model: string | null, at: number) {
+async function ensureTurn(
+	trx: Transaction<Database>,
+	id: string,
+	of: { conversation_id: string; person_id: string; tier: string; origin: string },
+	model: string | null,
+	at: number,
+) {
 	await trx
 		.insertInto("turns")
-		.values({ id, conversation_id: of.conversation_id, person_id: of.person_id, tier: of.tier, origin: of.origin, state: "queued", rounds: 0, plan: "[]", model, model_name: null, usage: JSON.stringify(noUsage), why: "{}", guard: null, taint: "[]", error: null, created_at: at, started_at: null, ended_at: null })
+		.values({
+			id,
+			conversation_id: of.conversation_id,
+			person_id: of.person_id,
+			tier: of.tier,
+			origin: of.origin,
+			state: "queued",
+			rounds: 0,
+			plan: "[]",
+			model,
+			model_name: null,
+			usage: JSON.stringify(noUsage),
+			why: "{}",
+			guard: null,
+			taint: "[]",
+			error: null,
+			created_at: at,
+			started_at: null,
+			ended_at: null,
+		})
 		.onConflict((conflict) => conflict.column("id").doNothing())
 		.execute();
 }
 
 async function supersede(trx: Transaction<Database>, conversationId: string, from: string): Promise<string[]> {
-	const start = await trx.selectFrom("messages").select("position").where("id", "=", from).where("conversation_id", "=", conversationId).executeTakeFirst();
+	const start = await trx
+		.selectFrom("messages")
+		.select("position")
+		.where("id", "=", from)
+		.where("conversation_id", "=", conversationId)
+		.executeTakeFirst();
 	if (!start) return [];
 	const rows = await trx
 		.updateTable("messages")
@@ -96,7 +126,14 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 				if (before) return before;
 				const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces) : [];
 				const turnId = await turnFor(trx, message);
-				if (turnId === message.newTurnId) await ensureTurn(trx, turnId, { conversation_id: message.conversationId, person_id: message.personId, tier: message.tier, origin: message.origin }, message.model, message.at);
+				if (turnId === message.newTurnId)
+					await ensureTurn(
+						trx,
+						turnId,
+						{ conversation_id: message.conversationId, person_id: message.personId, tier: message.tier, origin: message.origin },
+						message.model,
+						message.at,
+					);
 				const stored = await trx
 					.insertInto("messages")
 					.values({
@@ -145,7 +182,11 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 				const preview = previewOf(message.message.text);
 				await trx
 					.updateTable("conversations")
-					.set({ updated_at: message.at, preview, title: sql`case when title = '' then ${[...preview].slice(0, 40).join("")} else title end` })
+					.set({
+						updated_at: message.at,
+						preview,
+						title: sql`case when title = '' then ${[...preview].slice(0, 40).join("")} else title end`,
+					})
 					.where("id", "=", message.conversationId)
 					.execute();
 				return { messageId: message.id, turnId, duplicate: false, supersededIds, message: toMessageRow(stored) };
@@ -160,7 +201,13 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 					order by inbox.priority, inbox.position limit 1`.execute(trx);
 				const candidate = next.rows[0];
 				if (!candidate) return null;
-				const waiting = await trx.selectFrom("inbox").selectAll().where("conversation_id", "=", candidate.conversation_id).where("state", "=", "waiting").orderBy("position").execute();
+				const waiting = await trx
+					.selectFrom("inbox")
+					.selectAll()
+					.where("conversation_id", "=", candidate.conversation_id)
+					.where("state", "=", "waiting")
+					.orderBy("position")
+					.execute();
 				const first = waiting.find((row) => row.turn_id === candidate.turn_id) as Selectable<InboxTable>;
 				let turn = await trx.selectFrom("turns").selectAll().where("id", "=", candidate.turn_id).executeTakeFirst();
 				let turnId = candidate.turn_id;
@@ -169,7 +216,9 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 					turnId = newId();
 					turn = undefined;
 				}
-				const alike = waiting.filter((row) => row.turn_id === candidate.turn_id && row.person_id === first.person_id && row.origin === first.origin);
+				const alike = waiting.filter(
+					(row) => row.turn_id === candidate.turn_id && row.person_id === first.person_id && row.origin === first.origin,
+				);
 				// A turn that goes on takes back the rows it had; those that only hoped to join it wait for its next step boundary.
 				const had = turn?.state === "running" ? alike.filter((row) => row.joined_step !== null) : [];
 				const mine = had.length > 0 ? had : alike;
@@ -184,7 +233,11 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 					.set({ state: "claimed", turn_id: turnId, attempts: sql`attempts + 1`, joined_step: sql`coalesce(joined_step, 0)` })
 					.where("id", "in", ids)
 					.execute();
-				await trx.updateTable("conversations").set({ lease_owner: owner, lease_until: now + leaseMs }).where("id", "=", candidate.conversation_id).execute();
+				await trx
+					.updateTable("conversations")
+					.set({ lease_owner: owner, lease_until: now + leaseMs })
+					.where("id", "=", candidate.conversation_id)
+					.execute();
 				const started = await trx
 					.updateTable("turns")
 					.set({ state: "running", started_at: sql`coalesce(started_at, ${now})` })
@@ -192,12 +245,21 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 					.returningAll()
 					.executeTakeFirstOrThrow();
 				const messages = await trx.selectFrom("messages").selectAll().where("id", "in", ids).execute();
-				const conversation = (await trx.selectFrom("conversations").selectAll().where("id", "=", candidate.conversation_id).executeTakeFirst()) as Selectable<ConversationTable>;
+				const conversation = (await trx
+					.selectFrom("conversations")
+					.selectAll()
+					.where("id", "=", candidate.conversation_id)
+					.executeTakeFirst()) as Selectable<ConversationTable>;
 				const steps = turn?.state === "running" ? await loadSteps(trx, turnId) : [];
 				// Rows that joined after a step stand in that step.
 				const rows = mine
 					.filter((row) => (row.joined_step ?? 0) === 0)
-					.map((row) => toInboxRow({ ...row, turn_id: turnId, state: "claimed", attempts: row.attempts + 1 }, messages.find((one) => one.id === row.id) as Selectable<MessageTable>));
+					.map((row) =>
+						toInboxRow(
+							{ ...row, turn_id: turnId, state: "claimed", attempts: row.attempts + 1 },
+							messages.find((one) => one.id === row.id) as Selectable<MessageTable>,
+						),
+					);
 				return { turn: toTurnRow(started as Selectable<TurnTable>), rows, steps, conversation: toConversationRow(conversation), poisoned };
 			});
 		},

@@ -123,7 +123,16 @@ export interface AlertRow {
 
 export interface AlertStore {
 	/** Opens an incident, or counts one more report of an open one. `opened` is true only the first time. */
-	open(alert: { id: string; kind: string; incident: string; severity: AlertRow["severity"]; message: AlertRow["message"]; conversationId: string | null; turnId: string | null; at: number }): Promise<{ row: AlertRow; opened: boolean }>;
+	open(alert: {
+		id: string;
+		kind: string;
+		incident: string;
+		severity: AlertRow["severity"];
+		message: AlertRow["message"];
+		conversationId: string | null;
+		turnId: string | null;
+		at: number;
+	}): Promise<{ row: AlertRow; opened: boolean }>;
 	/** Ends an open incident; null when there is none. */
 	resolve(kind: string, incident: string, at: number): Promise<AlertRow | null>;
 	ack(id: string, at: number): Promise<AlertRow | null>;
@@ -134,8 +143,8 @@ export interface AlertStore {
 
 export interface Ledger extends CallStore {
 	/**
-	 * Stores the call's row and its reservation in one transaction, if the day still has room for it; otherwise stores nothing. With
-	 * `reservation` null the row alone is stored.
+	 * Stores the call's row and its reservation in one transaction, if the day still has room for it. A person's call that does not
+	 * fit blows the day's fuse in the same transaction; nothing else is stored of a call that is not made.
 	 */
 	reserve(id: string, start: CallStart, reservation: Reservation, limits: DayLimits): Promise<OpenOutcome>;
 	/**
@@ -146,12 +155,8 @@ export interface Ledger extends CallStore {
 	day(day: string): Promise<DayState>;
 	/** Tokens of a share on a day, used and reserved. */
 	share(day: string, share: string): Promise<{ usedTokens: number; reservedTokens: number }>;
-	/** Marks the day as blown, once. True when this call did it. */
-	blow(day: string, limit: Limit, limitValue: number | null, at: number): Promise<boolean>;
 	/** Adds to the day's limits, lets the fuse hold again and keeps who did it. */
 	raise(day: string, raise: { tokens: number; cost: number; by: string; at: number }): Promise<DayState>;
-	/** Lets a blown day hold again (its limit grew in the configuration). */
-	mend(day: string): Promise<void>;
 	raises(day: string): Promise<{ at: number; tokens: number; cost: number; by: string }[]>;
 	/** Marks thresholds as told; answers those that were not yet. */
 	warn(day: string, thresholds: number[]): Promise<number[]>;

@@ -31,12 +31,23 @@ export function toMessageRow(row: Row): MessageRow {
 }
 
 export function toTurnMessage(row: Selectable<MessageTable>): TurnMessage {
-	return { id: row.id, text: row.text, from: row.sender, at: row.at, attachments: fromJson<Attachment[]>(row.attachments, []), notes: fromJson<string[]>(row.notes, []) };
+	return {
+		id: row.id,
+		text: row.text,
+		from: row.sender,
+		at: row.at,
+		attachments: fromJson<Attachment[]>(row.attachments, []),
+		notes: fromJson<string[]>(row.notes, []),
+	};
 }
 
 export function createMessages(db: Kysely<Database>): MessageStore {
 	const withDelivery = () =>
-		db.selectFrom("messages").leftJoin("outbox", "outbox.id", "messages.outbox_id").selectAll("messages").select("outbox.state as delivery");
+		db
+			.selectFrom("messages")
+			.leftJoin("outbox", "outbox.id", "messages.outbox_id")
+			.selectAll("messages")
+			.select("outbox.state as delivery");
 
 	return {
 		async get(id) {
@@ -45,8 +56,17 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 		},
 
 		async list(conversationId, page) {
-			let query = withDelivery().where("messages.conversation_id", "=", conversationId).orderBy("messages.position", "desc").limit(page.limit);
-			if (page.before) query = query.where("messages.position", "<", (eb) => eb.selectFrom("messages as b").select("b.position").where("b.id", "=", page.before as string));
+			let query = withDelivery()
+				.where("messages.conversation_id", "=", conversationId)
+				.orderBy("messages.position", "desc")
+				.limit(page.limit);
+			if (page.before)
+				query = query.where("messages.position", "<", (eb) =>
+					eb
+						.selectFrom("messages as b")
+						.select("b.position")
+						.where("b.id", "=", page.before as string),
+				);
 			if (!page.superseded) query = query.where("messages.superseded", "=", 0);
 			return (await query.execute()).reverse().map(toMessageRow);
 		},
@@ -83,7 +103,11 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 		},
 
 		async replyOf(turnId) {
-			const row = await withDelivery().where("messages.turn_id", "=", turnId).where("messages.role", "!=", "user").orderBy("messages.position", "desc").executeTakeFirst();
+			const row = await withDelivery()
+				.where("messages.turn_id", "=", turnId)
+				.where("messages.role", "!=", "user")
+				.orderBy("messages.position", "desc")
+				.executeTakeFirst();
 			return row ? toMessageRow(row) : null;
 		},
 	};

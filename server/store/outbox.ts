@@ -69,7 +69,7 @@ export async function insertOutbox(trx: Transaction<Database>, row: NewOutbox): 
 				origin: "human",
 				model: row.message.model,
 				model_name: row.message.modelName,
-				turn_id: row.turnId,
+				turn_id: row.message.turnId,
 				attachments,
 				notes: "[]",
 				client_id: null,
@@ -78,7 +78,11 @@ export async function insertOutbox(trx: Transaction<Database>, row: NewOutbox): 
 				superseded: 0,
 			})
 			.execute();
-		await trx.updateTable("conversations").set({ updated_at: row.at, preview: previewOf(text) }).where("id", "=", row.conversationId).execute();
+		await trx
+			.updateTable("conversations")
+			.set({ updated_at: row.at, preview: previewOf(text) })
+			.where("id", "=", row.conversationId)
+			.execute();
 	}
 	return stored;
 }
@@ -152,16 +156,31 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 					.returning(["message_id"])
 					.executeTakeFirst();
 				// What the filter changed is what was said: the conversation shows the same.
-				if (row?.message_id && receipt.text !== undefined) await trx.updateTable("messages").set({ text: clean(receipt.text) }).where("id", "=", row.message_id).execute();
+				if (row?.message_id && receipt.text !== undefined)
+					await trx
+						.updateTable("messages")
+						.set({ text: clean(receipt.text) })
+						.where("id", "=", row.message_id)
+						.execute();
 			});
 		},
 
 		async recover(now) {
 			return db.transaction().execute(async (trx) => {
-				await trx.updateTable("outbox").set({ state: "unknown", error: "the service stopped twice while this was being sent" }).where("state", "=", "sending").where("repeated", "=", 1).execute();
+				await trx
+					.updateTable("outbox")
+					.set({ state: "unknown", error: "the service stopped twice while this was being sent" })
+					.where("state", "=", "sending")
+					.where("repeated", "=", 1)
+					.execute();
 				const again = await trx
 					.updateTable("outbox")
-					.set({ state: "pending", repeated: 1, not_before: now, error: "the service stopped while this was being sent; it is sent once more" })
+					.set({
+						state: "pending",
+						repeated: 1,
+						not_before: now,
+						error: "the service stopped while this was being sent; it is sent once more",
+					})
 					.where("state", "=", "sending")
 					.executeTakeFirst();
 				return Number(again.numUpdatedRows);
@@ -175,7 +194,13 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 		async list(filter) {
 			let query = db.selectFrom("outbox").selectAll().orderBy("position", "desc").limit(filter.limit);
 			if (filter.state) query = query.where("state", "=", filter.state);
-			if (filter.before) query = query.where("position", "<", (eb) => eb.selectFrom("outbox as b").select("b.position").where("b.id", "=", filter.before as string));
+			if (filter.before)
+				query = query.where("position", "<", (eb) =>
+					eb
+						.selectFrom("outbox as b")
+						.select("b.position")
+						.where("b.id", "=", filter.before as string),
+				);
 			return (await query.execute()).map(toOutboxRow);
 		},
 
@@ -183,7 +208,11 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 			const from = { retry: ["failed", "unknown", "dropped"], release: ["held"], drop: ["pending", "held", "failed", "unknown"] } as const;
 			const result = await db
 				.updateTable("outbox")
-				.set(decision === "drop" ? { state: "dropped" } : { state: "pending", not_before: now, attempts: 0, error: null, ...(decision === "release" ? { profile: "released" } : {}) })
+				.set(
+					decision === "drop"
+						? { state: "dropped" }
+						: { state: "pending", not_before: now, attempts: 0, error: null, ...(decision === "release" ? { profile: "released" } : {}) },
+				)
 				.where("id", "=", id)
 				.where("state", "in", [...from[decision]])
 				.executeTakeFirst();

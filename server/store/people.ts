@@ -14,7 +14,12 @@ export function createPeople(db: Kysely<Database>, clock: { now(): number }): Pe
 	return {
 		get,
 		async byAccount(channel, account) {
-			const row = await db.selectFrom("accounts").select("person_id").where("channel", "=", channel).where("account", "=", account).executeTakeFirst();
+			const row = await db
+				.selectFrom("accounts")
+				.select("person_id")
+				.where("channel", "=", channel)
+				.where("account", "=", account)
+				.executeTakeFirst();
 			return row ? get(row.person_id) : null;
 		},
 		async list() {

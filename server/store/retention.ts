@@ -9,7 +9,11 @@ const batch = 500;
  * One retention pass. Events go by age and by number; bodies of old model calls are emptied (their sums stay); log-ins
  * that have run out go. Messages are never pruned: they are what the person said.
  */
-export async function prune(db: Kysely<Database>, now: number, keep: { eventDays: number; callDays: number; bytes: number }): Promise<void> {
+export async function prune(
+	db: Kysely<Database>,
+	now: number,
+	keep: { eventDays: number; callDays: number; bytes: number },
+): Promise<void> {
 	const eventsBefore = now - keep.eventDays * dayMs;
 	const maxEvents = 200_000;
 	await db
@@ -21,7 +25,11 @@ export async function prune(db: Kysely<Database>, now: number, keep: { eventDays
 		.select((eb) => eb.fn.max<number | null>("seq").as("seq"))
 		.executeTakeFirst();
 	const floor = (newest?.seq ?? 0) - maxEvents;
-	if (floor > 0) await db.deleteFrom("events").where("seq", "in", db.selectFrom("events").select("seq").where("seq", "<", floor).orderBy("seq").limit(batch)).execute();
+	if (floor > 0)
+		await db
+			.deleteFrom("events")
+			.where("seq", "in", db.selectFrom("events").select("seq").where("seq", "<", floor).orderBy("seq").limit(batch))
+			.execute();
 
 	await emptyCalls(db, (query) => query.where("at", "<", now - keep.callDays * dayMs));
 	const { bytes } = await db

@@ -10,7 +10,9 @@ import type { Database } from "./schema.ts";
 /** A database that this program must not touch: it was written by a newer version. */
 export class NewerSchemaError extends Error {
 	constructor(found: number, known: number) {
-		super(`the database has schema ${found}, this version of OpenLani knows ${known}: start the newer version again, or restore a backup made with this one`);
+		super(
+			`the database has schema ${found}, this version of OpenLani knows ${known}: start the newer version again, or restore a backup made with this one`,
+		);
 		this.name = "NewerSchemaError";
 	}
 }
@@ -83,7 +85,10 @@ function connectOrQuarantine(file: string, now: number): { raw: SQLite.Database;
 	if (opened && problem === null) return { raw: opened, damage: null };
 	opened?.close();
 	const kept = quarantine(file, now);
-	return { raw: connect(file), damage: `the database was damaged (${problem}); it was kept as ${kept} and a new one begun: restore a backup to get the old contents back` };
+	return {
+		raw: connect(file),
+		damage: `the database was damaged (${problem}); it was kept as ${kept} and a new one begun: restore a backup to get the old contents back`,
+	};
 }
 
 /** Hands Kysely prepared statements from a cache: preparing costs more than most of our statements' run. */

@@ -129,7 +129,15 @@ export interface NewOutbox {
 	text: string;
 	attachments: Attachment[];
 	at: number;
-	message: { id: string; role: "assistant" | "system"; model: string | null; modelName: string | null; usage: (Usage & { calls: number }) | null } | null;
+	/** `turnId`: the turn that this message answers; null for a message sent beside the turn. */
+	message: {
+		id: string;
+		turnId: string | null;
+		role: "assistant" | "system";
+		model: string | null;
+		modelName: string | null;
+		usage: (Usage & { calls: number }) | null;
+	} | null;
 }
 
 export interface NewInbound {
@@ -191,7 +199,16 @@ export interface TurnEnd {
 }
 
 export interface ConversationStore {
-	create(row: { id: string; title: string; titled: boolean; channel: string; address: Address; personId: string; groupId: string | null; at: number }): Promise<ConversationRow>;
+	create(row: {
+		id: string;
+		title: string;
+		titled: boolean;
+		channel: string;
+		address: Address;
+		personId: string;
+		groupId: string | null;
+		at: number;
+	}): Promise<ConversationRow>;
 	get(id: string): Promise<ConversationRow | null>;
 	/** The conversation of a channel's place, or null. */
 	byAddress(channel: string, account: string, conversation: string): Promise<ConversationRow | null>;
@@ -243,7 +260,19 @@ export interface TurnStore {
 	stepAmended(turnId: string, step: number, change: { note: string }): Promise<void>;
 	callStarted(recordId: string, at: number): Promise<void>;
 	/** Result and effects in one transaction; `outbox` are the rows that `send` effects became. A call that has a result already is left as it is (false). */
-	callFinished(turnId: string, recordId: string, outcome: { state: CallRecord["state"]; result: string; at: number; taint?: string; attachments: Attachment[]; effects: ToolEffect[]; outbox: NewOutbox[] }): Promise<boolean>;
+	callFinished(
+		turnId: string,
+		recordId: string,
+		outcome: {
+			state: CallRecord["state"];
+			result: string;
+			at: number;
+			taint?: string;
+			attachments: Attachment[];
+			effects: ToolEffect[];
+			outbox: NewOutbox[];
+		},
+	): Promise<boolean>;
 	/** Moves waiting rows of the same person into the running turn after `step`. */
 	takeJoining(turnId: string, step: number, now: number): Promise<TurnMessage[]>;
 	/** The final transaction: reply message, outbox row, inbox rows done, turn ended, lease freed. */
@@ -259,7 +288,10 @@ export interface OutboxStore {
 	nextDue(channel: string, account: string): Promise<number | null>;
 	/** Puts a message on its way outside a turn (a notice, an alert). */
 	add(row: NewOutbox): Promise<OutboxRow>;
-	settle(id: string, receipt: { state: OutboxState; platformIds?: string[]; error?: string | null; notBefore?: number; at: number; text?: string }): Promise<void>;
+	settle(
+		id: string,
+		receipt: { state: OutboxState; platformIds?: string[]; error?: string | null; notBefore?: number; at: number; text?: string },
+	): Promise<void>;
 	/** At start: rows found `sending` become pending once more, marked; the second time `unknown`. */
 	recover(now: number): Promise<number>;
 	/** Lanes with pending rows. */
@@ -313,6 +345,8 @@ export interface EventStore {
 	list(filter: { after: number; limit: number; type?: string; minLevel?: EventRow["level"] }): Promise<EventRow[]>;
 	/** Oldest retained sequence number, 0 when empty. */
 	oldest(): Promise<number>;
+	/** Messages of the last moments before a crash that no `message` event tells of: their frames were lost with the process. Oldest first. */
+	unannounced(): Promise<MessageRow[]>;
 }
 
 export interface PersonRow {

@@ -1,12 +1,12 @@
 import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
 import type { CallRecord } from "../agent/types.ts";
+import type { ToolEffect } from "../tools/tool.ts";
 import { clean } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
 import { insertOutbox } from "./outbox.ts";
 import type { Database, TurnTable } from "./schema.ts";
 import { insertStep, loadSteps, toCallRecord } from "./steps.ts";
 import type { TurnStore } from "./store.ts";
-import type { ToolEffect } from "../tools/tool.ts";
 import { toTurnRow } from "./turn-rows.ts";
 
 /** Where an effect comes from, for rooms that write its row. */
@@ -26,7 +26,11 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 	async function writeEffect(trx: Transaction<Database>, effect: ToolEffect, source: EffectSource): Promise<void> {
 		if (effect.type === "send") return; // became an outbox row, handed in beside it
 		if (effect.type === "plan") {
-			await trx.updateTable("turns").set({ plan: JSON.stringify(effect.items) }).where("id", "=", source.turnId).execute();
+			await trx
+				.updateTable("turns")
+				.set({ plan: JSON.stringify(effect.items) })
+				.where("id", "=", source.turnId)
+				.execute();
 			return;
 		}
 		const writer = writers[effect.type];
@@ -43,12 +47,24 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		async list(filter) {
 			let query = db.selectFrom("turns").selectAll().orderBy("position", "desc").limit(filter.limit);
 			if (filter.conversationId) query = query.where("conversation_id", "=", filter.conversationId);
-			if (filter.before) query = query.where("position", "<", (eb) => eb.selectFrom("turns as b").select("b.position").where("b.id", "=", filter.before as string));
+			if (filter.before)
+				query = query.where("position", "<", (eb) =>
+					eb
+						.selectFrom("turns as b")
+						.select("b.position")
+						.where("b.id", "=", filter.before as string),
+				);
 			return (await query.execute()).map(toTurnRow);
 		},
 
 		async open(conversationId) {
-			const rows = await db.selectFrom("turns").selectAll().where("conversation_id", "=", conversationId).where("state", "in", ["queued", "running"]).orderBy("position").execute();
+			const rows = await db
+				.selectFrom("turns")
+				.selectAll()
+				.where("conversation_id", "=", conversationId)
+				.where("state", "in", ["queued", "running"])
+				.orderBy("position")
+				.execute();
 			return rows.map(toTurnRow);
 		},
 
@@ -57,7 +73,13 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		async calls(turnIds) {
 			const found = new Map<string, (CallRecord & { step: number })[]>();
 			if (turnIds.length === 0) return found;
-			const rows = await db.selectFrom("tool_calls").selectAll().where("turn_id", "in", turnIds).orderBy("step").orderBy("ordinal").execute();
+			const rows = await db
+				.selectFrom("tool_calls")
+				.selectAll()
+				.where("turn_id", "in", turnIds)
+				.orderBy("step")
+				.orderBy("ordinal")
+				.execute();
 			for (const row of rows) found.set(row.turn_id, [...(found.get(row.turn_id) ?? []), { ...toCallRecord(row), step: row.step }]);
 			return found;
 		},
@@ -68,7 +90,11 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async setWhy(turnId, why) {
-			await db.updateTable("turns").set({ why: JSON.stringify(why) }).where("id", "=", turnId).execute();
+			await db
+				.updateTable("turns")
+				.set({ why: JSON.stringify(why) })
+				.where("id", "=", turnId)
+				.execute();
 		},
 
 		async stepStored(turnId, step) {
@@ -77,11 +103,21 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async stepAmended(turnId, step, change) {
-			await db.updateTable("steps").set({ note: clean(change.note) }).where("turn_id", "=", turnId).where("step", "=", step).execute();
+			await db
+				.updateTable("steps")
+				.set({ note: clean(change.note) })
+				.where("turn_id", "=", turnId)
+				.where("step", "=", step)
+				.execute();
 		},
 
 		async callStarted(recordId, at) {
-			await db.updateTable("tool_calls").set({ state: "started", started_at: at }).where("record_id", "=", recordId).where("state", "=", "open").execute();
+			await db
+				.updateTable("tool_calls")
+				.set({ state: "started", started_at: at })
+				.where("record_id", "=", recordId)
+				.where("state", "=", "open")
+				.execute();
 		},
 
 		callFinished(turnId, recordId, outcome) {
@@ -110,7 +146,12 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 			const waiting = () =>
 				db
 					.selectFrom("inbox")
-					.innerJoin("turns", (join) => join.onRef("turns.conversation_id", "=", "inbox.conversation_id").onRef("turns.person_id", "=", "inbox.person_id").onRef("turns.origin", "=", "inbox.origin"))
+					.innerJoin("turns", (join) =>
+						join
+							.onRef("turns.conversation_id", "=", "inbox.conversation_id")
+							.onRef("turns.person_id", "=", "inbox.person_id")
+							.onRef("turns.origin", "=", "inbox.origin"),
+					)
 					.select("inbox.id")
 					.where("turns.id", "=", turnId)
 					.where("inbox.state", "=", "waiting");
@@ -164,9 +205,19 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 					.executeTakeFirst();
 				// Ended already (a second worker after a lost lease): nothing is written twice.
 				if (!turn) return { message: null };
-				await trx.updateTable("inbox").set({ state: end.state === "failed" ? "failed" : "done" }).where("turn_id", "=", turnId).where("state", "=", "claimed").execute();
+				await trx
+					.updateTable("inbox")
+					.set({ state: end.state === "failed" ? "failed" : "done" })
+					.where("turn_id", "=", turnId)
+					.where("state", "=", "claimed")
+					.execute();
 				// Calls that were open when the turn was stopped.
-				await trx.updateTable("tool_calls").set({ state: "interrupted", ended_at: end.at }).where("turn_id", "=", turnId).where("state", "in", ["open", "started"]).execute();
+				await trx
+					.updateTable("tool_calls")
+					.set({ state: "interrupted", ended_at: end.at })
+					.where("turn_id", "=", turnId)
+					.where("state", "in", ["open", "started"])
+					.execute();
 				await releaseLease(trx, turn);
 				if (!end.reply) return { message: null };
 				const sent = await insertOutbox(trx, end.reply);
@@ -178,7 +229,13 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 
 		cancelQueued(turnId, at) {
 			return db.transaction().execute(async (trx) => {
-				const turn = await trx.updateTable("turns").set({ state: "stopped", ended_at: at }).where("id", "=", turnId).where("state", "=", "queued").returning("id").executeTakeFirst();
+				const turn = await trx
+					.updateTable("turns")
+					.set({ state: "stopped", ended_at: at })
+					.where("id", "=", turnId)
+					.where("state", "=", "queued")
+					.returning("id")
+					.executeTakeFirst();
 				if (!turn) return false;
 				await trx.updateTable("inbox").set({ state: "done" }).where("turn_id", "=", turnId).where("state", "=", "waiting").execute();
 				return true;

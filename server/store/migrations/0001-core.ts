@@ -16,6 +16,7 @@ const statements = [
 		attachments text not null, notes text not null, client_id text, usage text, outbox_id text, superseded integer not null default 0)`,
 	`create index messages_conversation on messages (conversation_id, position)`,
 	`create index messages_turn on messages (turn_id)`,
+	`create index messages_answers on messages (conversation_id, position) where role = 'assistant' and superseded = 0 and turn_id is not null`,
 	`create table turns (
 		position integer primary key autoincrement, id text not null unique, conversation_id text not null, person_id text not null, tier text not null,
 		origin text not null, state text not null, rounds integer not null default 0, plan text not null default '[]', model text, model_name text,

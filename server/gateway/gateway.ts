@@ -1,0 +1,320 @@
+import type { Address, Channel, InboundMessage } from "../../channels/channel.ts";
+import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
+import type { EventBus } from "../observe/bus.ts";
+import type { ConversationRow, NewInbound, Store } from "../store/store.ts";
+import { createDelivery } from "./delivery.ts";
+import { createLanes, type RunningLane } from "./lanes.ts";
+import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
+import { sentence } from "./sentences.ts";
+import { createTurnRunner, type TurnRunnerOptions } from "./turn.ts";
+import { createWaiters } from "./waiters.ts";
+
+export interface GatewayOptions extends Omit<TurnRunnerOptions, "kickDelivery" | "onEnded" | "journal" | "profile" | "present"> {
+	store: Store;
+	bus: EventBus;
+	owner: string;
+	channel(id: string): Channel | undefined;
+	policy(channel: string): ChannelPolicy;
+	locale(): string;
+	present: TurnRunnerOptions["present"] & { conversation(row: ConversationRow): Parameters<EventBus["publish"]>[0] };
+	keepFullText(recordId: string, text: string): Promise<string>;
+	maxTurns?: number;
+}
+
+export interface Gateway extends GatewayDoor {
+	/** A channel's way in: stores the message, then resolves. */
+	accept(channel: string, message: InboundMessage): Promise<{ duplicate: boolean; messageId: string; turnId: string }>;
+	/** Takes up what an earlier process left, then begins to claim. */
+	start(): Promise<{ resumed: number }>;
+	/** Ends: no new turns, running ones leave at a stored step within `graceMs`. */
+	close(graceMs: number): Promise<void>;
+	running(): number;
+}
+
+/** How long a stopped turn may take to end before `stop` answers all the same. */
+const stopWaitMs = 1_000;
+
+/** The one way in and the one way out. */
+export function createGateway(options: GatewayOptions): Gateway {
+	const { store, bus, clock, newId, log } = options;
+	const waiters = createWaiters();
+	let closing = false;
+
+	const delivery = createDelivery({
+		store,
+		channel: options.channel,
+		filter: options.filter,
+		clock,
+		blockedText: () => sentence("blocked", options.locale()),
+		onSettled(row) {
+			if (row.state === "sending" || row.state === "pending") return;
+			waiters.sent(row.id);
+			if (row.state !== "sent") log.warn("outbox.not-sent", { outboxId: row.id, channel: row.channel, state: row.state, error: row.error });
+			// The web channel has shown its message already; elsewhere the page follows what became of it.
+			if (row.messageId && (row.channel !== "web" || row.state !== "sent")) void showDelivery(row.messageId);
+		},
+		onError: (error) => log.error("delivery.failed", { error: (error as Error).message }),
+	});
+
+	async function showDelivery(messageId: string): Promise<void> {
+		try {
+			const row = await store.messages.get(messageId);
+			if (row) bus.publish({ type: "message", conversation: row.conversationId, message: await options.present.message(row) });
+		} catch (error) {
+			log.error("delivery.not-shown", { messageId, error: (error as Error).message });
+		}
+	}
+
+	async function resolve(
+		channel: string,
+		to: string,
+	): Promise<{ address: Address; conversationId: string | null; profile: string } | null> {
+		if (channel === "web") {
+			const row = await store.conversations.get(to);
+			return row ? { address: row.address, conversationId: row.id, profile: "private" } : null;
+		}
+		if (!options.channel(channel)) return null;
+		const row = await store.conversations.byAddress(channel, "default", to);
+		return {
+			address: row?.address ?? { channel, account: "default", conversation: to },
+			conversationId: row?.id ?? null,
+			profile: options.policy(channel).profile ?? "social",
+		};
+	}
+
+	const run = createTurnRunner({
+		...options,
+		profile: (claim) =>
+			claim.conversation.groupId
+				? "public"
+				: claim.turn.tier === "master"
+					? "private"
+					: (options.policy(claim.conversation.channel).profile ?? "social"),
+		journal: { resolve, keepFullText: options.keepFullText },
+		kickDelivery: delivery.kick,
+		onEnded(ended) {
+			const answer = { replyId: ended.replyId, turnId: ended.turnId };
+			if (ended.outboxId) waiters.whenSent(ended.outboxId, ended.messageIds, answer);
+			else waiters.tell(ended.messageIds, answer);
+		},
+	});
+
+	const lanes = createLanes({
+		store,
+		owner: options.owner,
+		clock,
+		run,
+		onError: (error) => log.error("lanes.failed", { error: (error as Error).message }),
+		...(options.maxTurns ? { maxTurns: options.maxTurns } : {}),
+	});
+
+	/** Stores one inbound message, makes it durable, wakes the lanes. */
+	async function take(
+		identity: Identity,
+		conversation: ConversationRow,
+		message: Omit<NewInbound, "personId" | "tier" | "from" | "conversationId" | "newTurnId" | "at" | "priority">,
+	): Promise<{ messageId: string; turnId: string; duplicate: boolean }> {
+		const accepted = await store.inbox.accept({
+			...message,
+			personId: identity.personId,
+			tier: identity.tier,
+			from: identity.from,
+			conversationId: conversation.id,
+			newTurnId: newId(),
+			at: clock.now(),
+			priority: message.origin === "human" ? 0 : 1,
+		});
+		const { messageId, turnId, duplicate } = accepted;
+		if (!duplicate) {
+			if (accepted.supersededIds.length > 0)
+				bus.publish({ type: "superseded", conversation: conversation.id, messageIds: accepted.supersededIds });
+			bus.publish({ type: "message", conversation: conversation.id, message: await options.present.message(accepted.message) });
+			lanes.kick();
+		}
+		await store.durable();
+		return { messageId, turnId, duplicate };
+	}
+
+	async function attachmentsOf(list: Submission["attachments"]) {
+		return Promise.all(
+			list.map(async (wanted) => {
+				const attachment = await store.assets.get(wanted.sha256);
+				if (!attachment) throw new GatewayError("attachment-not-found", `there is no stored file ${wanted.sha256}: upload it first`);
+				return wanted.name ? { ...attachment, name: wanted.name } : attachment;
+			}),
+		);
+	}
+
+	async function place(message: InboundMessage, identity: Identity): Promise<ConversationRow> {
+		const { address, group, sender } = message;
+		const known = await store.conversations.byAddress(address.channel, address.account, address.conversation);
+		if (known) return known;
+		const { replyTo: _replyTo, replyToAt: _replyToAt, ...home } = address;
+		const row = await store.conversations.create({
+			id: newId(),
+			title: group?.title ?? sender.name,
+			titled: true,
+			channel: address.channel,
+			address: home,
+			personId: identity.personId,
+			groupId: group?.id ?? null,
+			at: clock.now(),
+		});
+		bus.publish(options.present.conversation(row));
+		return row;
+	}
+
+	async function createWeb(id: string, title: string, address: Address): Promise<ConversationRow> {
+		const row = await store.conversations.create({
+			id,
+			title,
+			titled: title !== "",
+			channel: address.channel,
+			address,
+			personId: master.personId,
+			groupId: null,
+			at: clock.now(),
+		});
+		if (row.id === id) bus.publish(options.present.conversation(row));
+		return row;
+	}
+
+	async function halt(lane: RunningLane): Promise<void> {
+		lane.stop.abort(new Error("stopped by a person"));
+		const until = clock.now() + stopWaitMs;
+		while (lanes.of(lane.conversationId)?.turnId === lane.turnId && clock.now() < until)
+			await new Promise((resolve) => setTimeout(resolve, 5));
+	}
+
+	async function stop(conversationId: string): Promise<boolean> {
+		let any = false;
+		for (const turn of await store.turns.open(conversationId)) {
+			if (turn.state === "queued" && (await store.turns.cancelQueued(turn.id, clock.now()))) {
+				any = true;
+				bus.publish({ type: "turn", conversation: conversationId, turnId: turn.id, state: "stopped", origin: turn.origin, model: null });
+				waiters.tell(await store.turns.messageIds(turn.id), { replyId: null, turnId: turn.id });
+			}
+		}
+		const lane = lanes.of(conversationId);
+		if (lane) {
+			any = true;
+			await halt(lane);
+		}
+		return any;
+	}
+
+	return {
+		async submit(submission) {
+			if (closing) throw new GatewayError("stopping", "the service is stopping; send it again in a moment");
+			const conversation = await store.conversations.get(submission.conversationId);
+			if (!conversation) throw new GatewayError("conversation-not-found", `there is no conversation ${submission.conversationId}`);
+			if (submission.text.trim() === "" && submission.attachments.length === 0)
+				throw new GatewayError("empty-message", "the message has neither text nor attachments");
+			const attachments = await attachmentsOf(submission.attachments);
+			if (submission.replaces) {
+				const replaced = await store.messages.get(submission.replaces);
+				if (replaced?.conversationId !== conversation.id)
+					throw new GatewayError("message-not-found", `there is no message ${submission.replaces} in this conversation`);
+				await stop(conversation.id);
+			}
+			const id = newId();
+			return take(master, conversation, {
+				id,
+				channel: conversation.channel,
+				account: conversation.address.account,
+				externalId: submission.clientId ? `${conversation.id}:${submission.clientId}` : id,
+				origin: "human",
+				address: conversation.address,
+				model: submission.model,
+				limits: submission.limits,
+				message: { id, text: submission.text, from: null, at: clock.now(), attachments, notes: [] },
+				clientId: submission.clientId,
+				replaces: submission.replaces,
+			});
+		},
+
+		async accept(channelId, message) {
+			if (closing) throw new GatewayError("stopping", "the service is stopping");
+			const identity = await identify(store.people, message, options.policy(channelId));
+			const conversation = await place(message, identity);
+			const attachments = [];
+			for (const one of message.attachments)
+				attachments.push({ ...(await store.assets.put(one.data, { name: one.name, mimeType: one.mimeType })), kind: one.kind });
+			const id = newId();
+			return take(identity, conversation, {
+				id,
+				channel: message.address.channel,
+				account: message.address.account,
+				externalId: message.externalId,
+				origin: message.sender.isBot ? "bot" : "human",
+				address: message.address,
+				model: null,
+				limits: {},
+				message: { id, text: message.text, from: identity.from, at: message.sentAt, attachments, notes: message.notes },
+				clientId: null,
+				replaces: null,
+			});
+		},
+
+		async whenAnswered(messageId, signal) {
+			const waited = waiters.wait(messageId, signal);
+			const outcome = await store.inbox.outcome(messageId);
+			if (!outcome) return null;
+			if (outcome.state === "done" || outcome.state === "failed") {
+				const reply = await store.messages.replyOf(outcome.turnId);
+				if (!reply?.delivery || (reply.delivery !== "pending" && reply.delivery !== "sending"))
+					waiters.tell([messageId], { replyId: reply?.id ?? null, turnId: outcome.turnId });
+			}
+			return waited;
+		},
+
+		stop,
+
+		async createConversation(title, channel) {
+			const id = newId();
+			// The page, the API and the command line are one channel; `account` tells them apart in lists.
+			const row = await createWeb(id, title ?? "", {
+				channel: "web",
+				account: "default",
+				conversation: channel === "web" ? id : `${channel}:${id}`,
+			});
+			return { id: row.id };
+		},
+
+		async namedConversation(name) {
+			const known = await store.conversations.byAddress("web", "default", `api:${name}`);
+			return { id: (known ?? (await createWeb(newId(), name, { channel: "web", account: "default", conversation: `api:${name}` }))).id };
+		},
+
+		async removeConversation(id) {
+			await stop(id);
+			const removed = await store.conversations.remove(id);
+			if (removed) bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
+			return removed;
+		},
+
+		outboxChanged: (row) => delivery.kick(row.channel, row.account),
+
+		async addressOf(conversationId) {
+			return (await store.conversations.get(conversationId))?.address ?? null;
+		},
+
+		async start() {
+			const resumed = await store.inbox.recover(clock.now());
+			// Frames that died with the last process are said again; who has seen them knows them by the message's id.
+			for (const row of await store.events.unannounced())
+				bus.publish({ type: "message", conversation: row.conversationId, message: await options.present.message(row) });
+			await delivery.start();
+			lanes.kick();
+			return { resumed };
+		},
+
+		async close(graceMs) {
+			closing = true;
+			await lanes.close(graceMs);
+			await delivery.close(2_000);
+		},
+
+		running: () => lanes.running().length,
+	};
+}

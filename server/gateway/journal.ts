@@ -1,0 +1,62 @@
+import type { Address } from "../../channels/channel.ts";
+import type { Journal } from "../agent/types.ts";
+import type { NewOutbox, Store } from "../store/store.ts";
+import type { ToolEffect } from "../tools/tool.ts";
+
+export interface JournalOptions {
+	store: Store;
+	turnId: string;
+	clock: { now(): number };
+	newId(): string;
+	/** Where `send_message` to this channel and place goes; null when there is no such channel. */
+	resolve(channel: string, to: string): Promise<{ address: Address; conversationId: string | null; profile: string } | null>;
+	/** Writes the uncapped text of a result into the work area and answers its path there. */
+	keepFullText(recordId: string, text: string): Promise<string>;
+	/** A row was added to this lane. */
+	onOutbox(channel: string, account: string): void;
+	/** Called when messages joined the turn. */
+	onJoined(messageIds: string[]): void;
+}
+
+/** The journal of one turn, on the store. */
+export function createJournal(options: JournalOptions): Journal {
+	const { store, turnId, clock, newId } = options;
+
+	async function outboxRow(effect: Extract<ToolEffect, { type: "send" }>): Promise<NewOutbox> {
+		const target = await options.resolve(effect.channel, effect.to);
+		if (!target) throw new Error(`there is no channel "${effect.channel}"`);
+		return {
+			id: newId(),
+			conversationId: target.conversationId,
+			turnId,
+			address: target.address,
+			profile: target.profile,
+			text: effect.text,
+			attachments: effect.attachments,
+			at: clock.now(),
+			message: target.conversationId ? { id: newId(), turnId: null, role: "assistant", model: null, modelName: null, usage: null } : null,
+		};
+	}
+
+	return {
+		stepStored: (step) => store.turns.stepStored(turnId, step),
+		async callStarted(_turnId, recordId, at) {
+			await store.turns.callStarted(recordId, at);
+			await store.durable();
+		},
+		async callFinished(_turnId, recordId, outcome) {
+			const sends = outcome.effects.filter((effect) => effect.type === "send");
+			const outbox: NewOutbox[] = [];
+			for (const effect of sends) outbox.push(await outboxRow(effect));
+			const stored = await store.turns.callFinished(turnId, recordId, { ...outcome, outbox });
+			if (stored) for (const row of outbox) options.onOutbox(row.address.channel, row.address.account);
+		},
+		keepFullText: (_turnId, recordId, text) => options.keepFullText(recordId, text),
+		async takeJoining(_turnId, step) {
+			const messages = await store.turns.takeJoining(turnId, step, clock.now());
+			if (messages.length > 0) options.onJoined(messages.map((message) => message.id));
+			return messages;
+		},
+		stepAmended: (_turnId, step, change) => store.turns.stepAmended(turnId, step, change),
+	};
+}
