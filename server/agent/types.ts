@@ -54,6 +54,8 @@ export interface CallRecord {
 	startedAt: number | null;
 	endedAt: number | null;
 	taint?: string;
+	/** Files that the result brought; images among them are shown to the model during this turn. */
+	attachments?: Attachment[];
 }
 
 /** One model call and the tools it asked for, as stored. Enough to build the requests that follow it. */
@@ -125,7 +127,11 @@ export interface Journal {
 	/** A tool with an outside effect is about to run. Durable before it resolves. */
 	callStarted(turnId: string, recordId: string, at: number): Promise<void>;
 	/** Result and effects in one transaction. `full` is the uncapped text when it was capped; answers the path told to the model, or null. */
-	callFinished(turnId: string, recordId: string, outcome: { state: CallRecord["state"]; result: string; at: number; taint?: string; attachments: Attachment[]; effects: ToolEffect[] }): Promise<void>;
+	callFinished(
+		turnId: string,
+		recordId: string,
+		outcome: { state: CallRecord["state"]; result: string; at: number; taint?: string; attachments: Attachment[]; effects: ToolEffect[] },
+	): Promise<void>;
 	/** Keeps the full text of a result that is cut, and answers the path under which `read_file` finds it. */
 	keepFullText(turnId: string, recordId: string, text: string): Promise<string>;
 	/** Messages of the same person that arrived meanwhile; they now belong to this turn and to `step`. */
@@ -185,7 +191,16 @@ export type TurnEvent =
 	| { type: "restart"; step: number; model: string; reason: string }
 	| { type: "step-finished"; record: StepRecord }
 	| { type: "call-started"; step: number; recordId: string; call: ToolCall }
-	| { type: "call-finished"; step: number; recordId: string; call: ToolCall; state: CallRecord["state"]; result: ToolResult; stored: string; ms: number }
+	| {
+			type: "call-finished";
+			step: number;
+			recordId: string;
+			call: ToolCall;
+			state: CallRecord["state"];
+			result: ToolResult;
+			stored: string;
+			ms: number;
+	  }
 	| { type: "plan"; items: PlanItem[] }
 	| { type: "joined"; step: number; messages: TurnMessage[] }
 	| { type: "round"; round: number; note: string }

@@ -1,0 +1,454 @@
+/**
+ * The loop: ask the model, store the step, run its calls, ask again, until there is an answer. Everything that happens is
+ * yielded as a `TurnEvent`; the last one is `done`, and its outcome is also what the generator returns.
+ */
+import type { CallSource, ModelReply, ModelRequest, Usage } from "../model/model.ts";
+import { isShutdown, Stopped } from "./abort.ts";
+import { ask, errorKind, type Streamed } from "./ask.ts";
+import { type CallsState, runCalls, storedFinish } from "./calls.ts";
+import { toolCounts } from "./fold.ts";
+import { newGuards, observe, observedCall, type Verdict, warning } from "./guards.ts";
+import { addUsage, NO_USAGE, toolChars } from "./limits.ts";
+import { CLOSING_NOTE, EMPTY_NOTE, isSilenceMarker, isTextCall, roundNote, SHORTER_NOTE, TEXT_CALL_NOTE } from "./notes.ts";
+import { buildRequest, type RequestState } from "./request.ts";
+import { errorSentence, guardSentence, type Language, languageOf, plainSentence, tooLargeSentence } from "./sentences.ts";
+import { stripStamp } from "./stamp.ts";
+import { isBlank, wellFormed } from "./text.ts";
+import type { GuardKind, StepRecord, TurnDeps, TurnEvent, TurnInput, TurnOutcome } from "./types.ts";
+
+/** Everything a turn knows while it runs. What must survive a crash is in the steps. */
+interface Turn extends CallsState, RequestState {
+	signal: AbortSignal;
+	language: Language;
+	usage: Usage | null;
+	model: string | null;
+	modelName: string | null;
+	guards: ReturnType<typeof newGuards>;
+	round: number;
+	/** Model calls of this round, blank answers included. */
+	asked: number;
+	nudged: boolean;
+	shortened: number;
+	partial: Streamed;
+	promptTold: boolean;
+}
+
+type Flow<T> = AsyncGenerator<TurnEvent, T>;
+type Ending = Pick<TurnOutcome, "state" | "reply"> & Partial<TurnOutcome>;
+/** What comes next: another model call, or the end. */
+type Next = { end: Ending } | null;
+
+/** Longest answers are asked for again this often. */
+const SHORTER_TRIES = 2;
+
+/**
+ * Runs one turn to its end. Never throws for what a model, a tool or a person does; a failing journal ends the turn as
+ * `internal`. Aborting ends it within a second as `stopped`; aborting with the reason "shutdown" throws, writes nothing more and
+ * leaves the turn to be gone on with from its stored steps.
+ */
+export async function* runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): AsyncGenerator<TurnEvent, TurnOutcome> {
+	const turn = begin(input, deps, signal);
+	let end: Ending;
+	try {
+		end = yield* loop(turn);
+	} catch (error) {
+		if (isShutdown(signal)) throw error;
+		end = error instanceof Stopped || signal.aborted ? stopped(turn) : failed(turn, error);
+	}
+	const outcome = outcomeOf(turn, end);
+	yield { type: "done", outcome };
+	return outcome;
+}
+
+async function* loop(turn: Turn): Flow<Ending> {
+	let step = resume(turn);
+	for (;;) {
+		if (step) {
+			const next: Next = yield* finishStep(turn, step);
+			if (next) return next.end;
+		}
+		const asked: { step: StepRecord } | { end: Ending } | null = yield* askStep(turn);
+		if (asked && "end" in asked) return asked.end;
+		step = asked?.step ?? null;
+	}
+}
+
+function begin(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Turn {
+	const steps = input.steps.map((step) => ({ ...step, calls: step.calls.map((record) => ({ ...record })) }));
+	const last = steps.at(-1);
+	const round = last?.round ?? 1;
+	return {
+		input,
+		deps,
+		signal,
+		language: languageOf([...input.messages, ...steps.flatMap((step) => step.joined)].at(-1)?.text ?? "", input.locale),
+		steps,
+		earlier: [],
+		plan: input.plan.map((item) => ({ ...item })),
+		taint: steps.flatMap((step) =>
+			step.calls.flatMap((record) => (record.taint === undefined ? [] : [{ source: record.taint, step: step.step }])),
+		),
+		attachments: steps.flatMap((step) => step.calls.flatMap((record) => record.attachments ?? [])),
+		opening: [],
+		folded: 0,
+		dropped: 0,
+		squeeze: 1,
+		usage: steps.reduce<Usage | null>((sum, step) => addUsage(sum, step.usage), null),
+		model: last?.model ?? null,
+		modelName: last?.modelName ?? null,
+		guards: newGuards(),
+		round,
+		asked: steps.filter((step) => step.round === round).length,
+		nudged: steps.some((step) => step.note?.includes(EMPTY_NOTE) || step.note?.includes(TEXT_CALL_NOTE)),
+		shortened: steps.filter((step) => step.note?.includes(SHORTER_NOTE)).length,
+		partial: { text: "" },
+		promptTold: false,
+	};
+}
+
+/** Feeds the guards with what is stored and answers the last step if it has to be finished first. */
+function resume(turn: Turn): StepRecord | null {
+	for (const step of turn.steps.slice(0, -1)) turn.guards = observe(turn.guards, observedCalls(turn, step)).state;
+	return turn.steps.at(-1) ?? null;
+}
+
+function observedCalls(turn: Turn, step: StepRecord) {
+	return step.calls
+		.filter((record) => record.state !== "skipped")
+		.map((record) => observedCall(record, turn.deps.tools.get(record.call.name)));
+}
+
+/** One model call. Answers the stored step, the turn's end, or null when the model is to be asked again. */
+async function* askStep(turn: Turn): Flow<{ step: StepRecord } | { end: Ending } | null> {
+	if (turn.signal.aborted) throw new Stopped();
+	const reply = yield* askModel(turn, true);
+	if ("end" in reply) return reply;
+	turn.asked++;
+	const text = stripStamp(wellFormed(reply.reply.text));
+	if (reply.reply.calls.length > 0) return { step: yield* storeStep(turn, reply, text, null) };
+	const human = turn.input.origin === "human";
+	if (!human && isBlank(text) && reply.reply.finish === "stop") return { end: silent() };
+	if (reply.reply.finish === "length") return yield* cutAnswer(turn, reply, text);
+	if (isBlank(text)) return yield* emptyAnswer(turn, reply.reply);
+	if (
+		isTextCall(
+			text,
+			turn.deps.tools.list().map((tool) => tool.name),
+			quotable(turn),
+		)
+	) {
+		if (turn.nudged)
+			return { end: ours(plainSentence("textCalls", turn.language), { kind: "protocol", message: "tool call written as text" }) };
+		turn.nudged = true;
+		yield* storeStep(turn, reply, text, TEXT_CALL_NOTE);
+		yield { type: "restart", step: turn.steps.length, model: reply.reply.model, reason: "text-call" };
+		return overBudget(turn) ? { end: yield* closeTurn(turn, "steps", `${turn.asked} steps`) } : null;
+	}
+	return { step: yield* storeStep(turn, reply, text, null) };
+}
+
+interface Asked {
+	reply: ModelReply;
+	startedAt: number;
+}
+
+/** Builds the request and streams the answer. A refusal for length is tried once more with a request half the size. */
+async function* askModel(turn: Turn, first: boolean): Flow<Asked | { end: Ending }> {
+	const { input, deps, signal } = turn;
+	const tools = deps.tools.list();
+	const size = toolChars(tools);
+	const built = buildRequest(turn, size, situationNotes(turn));
+	if (built.tooLarge) {
+		const { chars, room, largest } = built.tooLarge;
+		return {
+			end: ours(tooLargeSentence(turn.language, chars, room, largest), {
+				kind: "context-length",
+				message: `the request cannot be made to fit: ${largest}`,
+			}),
+		};
+	}
+	if (built.folded > turn.folded || built.dropped > turn.dropped) yield { type: "folded", steps: built.folded, chars: built.chars };
+	turn.folded = built.folded;
+	turn.dropped = built.dropped;
+	if (!turn.promptTold || built.repairs.length > 0) yield { type: "prompt", blocks: promptSizes(turn, size), repairs: built.repairs };
+	turn.promptTold = true;
+	const number = turn.steps.length + 1;
+	yield { type: "step-started", step: number, round: turn.round, chars: built.chars };
+	const { maxOutputTokens, temperature } = input.limits;
+	const request: ModelRequest = {
+		messages: built.messages,
+		tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+		context: {
+			source: SOURCES[input.origin] ?? "chat",
+			conversationId: input.conversationId,
+			turnId: input.turnId,
+			personId: input.personId,
+		},
+		model: input.model,
+		role: "chat",
+		...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+		...(temperature === undefined ? {} : { temperature }),
+	};
+	const startedAt = deps.clock.now();
+	turn.partial = { text: "" };
+	try {
+		const reply = yield* ask(deps.model, request, number, turn.partial, signal);
+		turn.usage = addUsage(turn.usage, reply.usage);
+		turn.model = reply.model;
+		turn.modelName = reply.modelName;
+		return { reply, startedAt };
+	} catch (error) {
+		if (signal.aborted || !first || errorKind(error) !== "context-length") throw error;
+		turn.squeeze = Math.min(turn.squeeze, built.chars / input.limits.requestChars) / 2;
+		return yield* askModel(turn, false);
+	}
+}
+
+const SOURCES: { [origin in TurnInput["origin"]]?: CallSource } = { alarm: "alarm", heartbeat: "heartbeat", job: "job" };
+
+function situationNotes(turn: Turn): string[] {
+	const { maxSteps, maxRounds } = turn.input.limits;
+	const left = maxSteps - turn.asked;
+	return left <= 3 && turn.asked > 0
+		? [`Steps left in this round: ${left}${turn.round >= maxRounds ? "; there is no further round" : ""}.`]
+		: [];
+}
+
+function promptSizes(turn: Turn, tools: number): { name: string; chars: number }[] {
+	const { input } = turn;
+	const sum = (list: string[]) => list.reduce((total, text) => total + text.length, 0);
+	return [
+		...input.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
+		{ name: "history", chars: sum(input.history.flatMap((exchange) => [exchange.said, exchange.replied])) },
+		{ name: "messages", chars: sum(input.messages.map((message) => message.text)) },
+		{ name: "recalled", chars: sum(input.recalled) },
+		{ name: "plan", chars: sum(turn.plan.map((item) => item.text)) },
+		{ name: "tools", chars: tools },
+	];
+}
+
+/** Stores what the model said. Arguments that the limit may have cut are marked, so that they are never run. */
+async function* storeStep(turn: Turn, { reply, startedAt }: Asked, text: string, note: string | null): Flow<StepRecord> {
+	const last = reply.calls.at(-1);
+	const calls = reply.calls.map((call) =>
+		reply.finish === "length" && call === last && !isJson(call.arguments) ? { ...call, truncated: true } : call,
+	);
+	const step: StepRecord = {
+		step: turn.steps.length + 1,
+		round: turn.round,
+		text,
+		reasoning: wellFormed(reply.reasoning),
+		calls: calls.map((call) => ({ call, recordId: turn.deps.newId(), state: "open", result: null, startedAt: null, endedAt: null })),
+		usage: reply.usage,
+		model: reply.model,
+		modelName: reply.modelName,
+		callIds: reply.callIds,
+		joined: [],
+		note,
+		startedAt,
+		endedAt: turn.deps.clock.now(),
+	};
+	await turn.deps.journal.stepStored(step);
+	turn.steps.push(step);
+	if (calls.length === 0) yield { type: "step-finished", record: step };
+	return step;
+}
+
+function isJson(text: string): boolean {
+	try {
+		JSON.parse(text);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+/** Runs what is open of a stored step and decides what follows: the turn's end, or another model call. */
+async function* finishStep(turn: Turn, step: StepRecord): Flow<Next> {
+	if (step.calls.length === 0) {
+		// A text with a note of ours, or one that somebody answered, is not the last word.
+		return step.note === null && step.joined.length === 0 ? { end: answered(turn, step.text) } : null;
+	}
+	turn.earlier = turn.steps.slice(0, -1);
+	const open = step.calls.some((record) => record.result === null);
+	const finish = (yield* runCalls(turn, step, turn.signal)) ?? (open ? null : await storedFinish(turn, step, turn.signal));
+	if (open) yield { type: "step-finished", record: step };
+	if (finish) {
+		const end = finished(turn, step, finish);
+		if (end) return { end };
+		if (turn.nudged) return { end: emptyEnd(turn) };
+		turn.nudged = true;
+		await amend(turn, EMPTY_NOTE);
+	}
+	if (turn.signal.aborted) throw new Stopped();
+	const watched = observe(turn.guards, observedCalls(turn, step));
+	turn.guards = watched.state;
+	const verdict: Verdict = watched.verdict;
+	if (verdict.action === "stop") return { end: yield* closeTurn(turn, verdict.kind, verdict.detail) };
+	if (verdict.action === "warn") await amend(turn, warning(verdict.kind));
+	if (overBudget(turn)) {
+		if (turn.round >= turn.input.limits.maxRounds)
+			return { end: yield* closeTurn(turn, "steps", `${turn.round} rounds of ${turn.input.limits.maxSteps} steps`) };
+		turn.round++;
+		turn.asked = 0;
+		const note = roundNote(turn.round, turn.input.limits.maxRounds, turn.input.limits.maxSteps, turn.steps, turn.plan);
+		await amend(turn, note);
+		yield { type: "round", round: turn.round, note };
+	}
+	const joined = await turn.deps.journal.takeJoining(turn.input.turnId, step.step);
+	if (joined.length > 0) {
+		step.joined = [...step.joined, ...joined];
+		turn.language = languageOf(joined.at(-1)?.text ?? "", turn.input.locale);
+		yield { type: "joined", step: step.step, messages: joined };
+	}
+	return null;
+}
+
+/** Also bounds answers without calls: a budget that is used up ends the turn whatever the answers were. */
+function overBudget(turn: Turn): boolean {
+	return turn.asked >= turn.input.limits.maxSteps;
+}
+
+/** Adds a note behind the last step, or before the first. A note that is there already (the turn goes on after a crash) is not added twice. */
+async function amend(turn: Turn, note: string): Promise<void> {
+	const last = turn.steps.at(-1);
+	if (!last) {
+		turn.opening.push(note);
+		return;
+	}
+	if (last.note?.includes(note)) return;
+	last.note = last.note === null ? note : `${last.note}\n${note}`;
+	await turn.deps.journal.stepAmended(turn.input.turnId, last.step, { note: last.note });
+}
+
+/** An answer without text and calls is never stored: one nudge, then a sentence. */
+async function* emptyAnswer(turn: Turn, reply: ModelReply): Flow<{ end: Ending } | null> {
+	if (reply.finish === "filtered")
+		return { end: ours(plainSentence("filtered", turn.language), { kind: "protocol", message: "withheld by the content filter" }) };
+	if (!turn.nudged && !overBudget(turn)) {
+		turn.nudged = true;
+		await amend(turn, reply.finish === "calls" ? `${warning("empty-calls")} ${EMPTY_NOTE}` : EMPTY_NOTE);
+		return null;
+	}
+	if (reply.finish !== "calls") return { end: emptyEnd(turn) };
+	yield { type: "guard", kind: "empty-calls", detail: reply.modelName };
+	return { end: { ...ours(guardSentence("empty-calls", turn.language), null), state: "done", status: "blocked", guard: "empty-calls" } };
+}
+
+/** An answer cut by the limit is asked for again, shorter; the third one is given as it is, with a sentence on what to change. */
+async function* cutAnswer(turn: Turn, asked: Asked, text: string): Flow<{ end: Ending } | null> {
+	const again = turn.shortened < SHORTER_TRIES && !overBudget(turn);
+	if (!isBlank(text)) yield* storeStep(turn, asked, text, again ? SHORTER_NOTE : null);
+	if (again) {
+		turn.shortened++;
+		if (isBlank(text)) await amend(turn, SHORTER_NOTE);
+		yield { type: "restart", step: turn.steps.length, model: asked.reply.model, reason: "length" };
+		return null;
+	}
+	yield { type: "guard", kind: "length", detail: asked.reply.modelName };
+	const sentence = guardSentence("length", turn.language);
+	return {
+		end: { state: "done", reply: isBlank(text) ? sentence : `${text.trimEnd()}\n\n${sentence}`, fromUs: isBlank(text), guard: "length" },
+	};
+}
+
+/** A guard ends the turn: said in a sentence of ours, followed by what the model makes of the work so far in one last call. */
+async function* closeTurn(turn: Turn, kind: GuardKind, detail: string): Flow<Ending> {
+	yield { type: "guard", kind, detail };
+	await amend(turn, CLOSING_NOTE);
+	let text = "";
+	try {
+		const last = yield* askModel(turn, false);
+		if ("reply" in last) {
+			text = stripStamp(wellFormed(last.reply.text)).trim();
+			// Calls are not run any more, so they are not stored either.
+			if (!isBlank(text)) yield* storeStep(turn, { ...last, reply: { ...last.reply, calls: [] } }, text, null);
+		}
+	} catch (error) {
+		if (turn.signal.aborted || errorKind(error) === "internal") throw error;
+	}
+	const sentence = guardSentence(kind, turn.language);
+	return {
+		state: "done",
+		status: "blocked",
+		guard: kind,
+		reply: isBlank(text) ? sentence : `${sentence}\n\n${text}`,
+		fromUs: isBlank(text),
+	};
+}
+
+/** What people and tools said in this turn: text that an answer may quote. */
+function quotable(turn: Turn): string[] {
+	return [
+		...turn.input.messages.map((message) => message.text),
+		...turn.steps.flatMap((step) => [...step.joined.map((message) => message.text), ...step.calls.map((record) => record.result ?? "")]),
+	];
+}
+
+function answered(turn: Turn, text: string): Ending {
+	if (turn.input.origin !== "human" && isSilenceMarker(text)) return silent();
+	return { state: "done", status: "done", reply: text.trim() };
+}
+
+function silent(): Ending {
+	return { state: "done", status: "done", reply: "", silent: true };
+}
+
+/** What `finish` means; null when a person waits and neither it nor the step says anything. */
+function finished(
+	turn: Turn,
+	step: StepRecord,
+	finish: { status: "done" | "blocked"; reply: string; channel?: string; to?: string },
+): Ending | null {
+	const human = turn.input.origin === "human";
+	const said = stripStamp(wellFormed(finish.reply)).trim();
+	const blank = isBlank(said) || (!human && isSilenceMarker(said));
+	if (blank && !human) return { ...silent(), status: finish.status };
+	const reply = blank ? step.text.trim() : said;
+	if (isBlank(reply)) return null;
+	const deliverTo = finish.channel && finish.to ? { channel: finish.channel, to: finish.to } : null;
+	return { state: "done", status: finish.status, reply, deliverTo };
+}
+
+function emptyEnd(turn: Turn): Ending {
+	return ours(plainSentence("empty", turn.language), { kind: "protocol", message: "the model gave no answer twice" });
+}
+
+/** The turn failed; the person reads one sentence. */
+function ours(reply: string, error: TurnOutcome["error"]): Ending {
+	return { state: "failed", reply, fromUs: true, error };
+}
+
+function failed(turn: Turn, error: unknown): Ending {
+	const kind = errorKind(error);
+	return ours(errorSentence(kind, turn.language), { kind, message: error instanceof Error ? error.message : String(error) });
+}
+
+/** What was streamed before the stop stays. */
+function stopped(turn: Turn): Ending {
+	const text = stripStamp(wellFormed(turn.partial.text)).trim();
+	return isBlank(text)
+		? { state: "stopped", reply: plainSentence("stopped", turn.language), fromUs: true }
+		: { state: "stopped", reply: text };
+}
+
+function outcomeOf(turn: Turn, end: Ending): TurnOutcome {
+	return {
+		fromUs: false,
+		silent: false,
+		status: null,
+		deliverTo: null,
+		attachments: turn.attachments,
+		guard: null,
+		error: null,
+		rounds: turn.round,
+		steps: turn.steps.length,
+		usage: turn.usage ?? { ...NO_USAGE },
+		model: turn.model,
+		modelName: turn.modelName,
+		taint: turn.taint,
+		toolDigest: toolCounts(turn.steps),
+		...end,
+		reply: wellFormed(end.reply),
+	};
+}
