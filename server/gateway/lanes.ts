@@ -122,7 +122,7 @@ export function createLanes(options: LaneOptions): Lanes {
 				graceMs,
 				[...running.values()].map((one) => one.done),
 			);
-			for (const { lane } of running.values()) lane.stop.abort(new Error("the service stops"));
+			for (const { lane } of running.values()) lane.stop.abort("shutdown");
 			await within(
 				endMs,
 				[...running.values()].map((one) => one.done),

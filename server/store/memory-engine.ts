@@ -1,7 +1,6 @@
 /** The search engine as it runs: index, ranking and the Chinese dictionary, which is loaded at the first text that needs it. */
 import { createRequire } from "node:module";
 import { madeMarks } from "../memory/text/dates.ts";
-import { lexicalVector } from "../memory/text/lexical.ts";
 import { type Cutter, hasHan, termsOf } from "../memory/text/terms.ts";
 import { createRanking } from "../memory/ranking.ts";
 import { openMemoryIndex } from "./memory-index.ts";
@@ -101,7 +100,6 @@ export function createEngine(options: EngineOptions): Engine {
 				return state;
 			});
 		},
-		lexical: async (texts) => texts.map(lexicalVector),
 		async close() {
 			index.close();
 		},

@@ -55,7 +55,5 @@ export interface Engine {
 	search(request: SearchRequest): Promise<SearchAnswer>;
 	/** Takes up to `limit` changed rows into the index. */
 	sync(model: string, limit: number): Promise<SyncState>;
-	/** Built-in vectors of texts. */
-	lexical(texts: string[]): Promise<Float32Array[]>;
 	close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import type { Kysely, Selectable, Transaction } from "kysely";
+import type { Attachment } from "../../channels/channel.ts";
 import type { CallRecord, StepRecord } from "../agent/types.ts";
 import { clean, fromJson, noUsage } from "./json.ts";
 import { toTurnMessage } from "./messages.ts";
@@ -13,6 +14,7 @@ export function toCallRecord(row: Selectable<ToolCallTable>): CallRecord {
 		startedAt: row.started_at,
 		endedAt: row.ended_at,
 		...(row.taint ? { taint: row.taint } : {}),
+		...(row.attachments === "[]" ? {} : { attachments: fromJson<Attachment[]>(row.attachments, []) }),
 	};
 }
 
