@@ -13,7 +13,7 @@ export default defineConfig({
 					name: "unit",
 					environment: "node",
 					include: ["tests/**/*.test.ts", "tests/**/*.test.tsx"],
-					exclude: ["tests/end-to-end/**", "tests/project/**"],
+					exclude: ["tests/end-to-end/**"],
 					testTimeout: 15_000,
 					hookTimeout: 30_000,
 				},
@@ -21,9 +21,9 @@ export default defineConfig({
 			{
 				extends: true,
 				test: {
-					name: "whole",
+					name: "end-to-end",
 					environment: "node",
-					include: ["tests/end-to-end/**/*.test.ts", "tests/project/**/*.test.ts"],
+					include: ["tests/end-to-end/**/*.test.ts"],
 					globalSetup: ["tests/helpers/built.ts"],
 					testTimeout: 120_000,
 					hookTimeout: 120_000,

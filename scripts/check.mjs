@@ -1,7 +1,8 @@
 // npm run check: formatting, lint and import directions (biome), types (tsc), dead code and unused packages (knip).
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { run, say } from "./lib/run.mjs";
+import { run } from "./lib/run.mjs";
+import { say } from "./lib/say.mjs";
 import { main, ROOT, setup } from "./setup.mjs";
 
 const bin = (name) => join(ROOT, "node_modules", ".bin", name);

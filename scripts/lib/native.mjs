@@ -4,7 +4,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { npm, run, SetupError, say, withProgress } from "./run.mjs";
+import { npm, run, withProgress } from "./run.mjs";
+import { SetupError, say } from "./say.mjs";
 
 const BINARY = join("node_modules", "better-sqlite3", "build", "Release", "better_sqlite3.node");
 

@@ -1,18 +1,6 @@
 import { spawn } from "node:child_process";
 import { basename } from "node:path";
-
-/** A line about the set-up, on stderr: stdout belongs to the program that is started. */
-export function say(text) {
-	process.stderr.write(`openlani: ${text}\n`);
-}
-
-/** A step of the set-up failed in a way that a person can do something about. */
-export class SetupError extends Error {
-	constructor(message) {
-		super(message);
-		this.name = "SetupError";
-	}
-}
+import { SetupError, say } from "./say.mjs";
 
 /** Prints `label` now, again every ten seconds while `work` runs, and how long it took. */
 export async function withProgress(label, work) {

@@ -1,0 +1,63 @@
+// The slow half of the set-up: installing and building. Loaded only when something is stale.
+import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { ensureNative } from "./native.mjs";
+import { npm, run, withProgress } from "./run.mjs";
+import { readJson, writeWhole } from "./stamp.mjs";
+import { buildState, installState, TARGETS } from "./targets.mjs";
+
+/** Installs what package-lock.json says, when that changed since the last time. */
+export async function install(root) {
+	const state = installState(root);
+	if (state.isFresh()) return;
+	// Without install scripts: the only one that matters is better-sqlite3's, and that has a cache.
+	await withProgress("Installing the locked packages", () =>
+		npm(["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--no-progress"], { cwd: root }),
+	);
+	await ensureNative(root);
+	state.write();
+}
+
+function listFiles(directory, below = "") {
+	const files = [];
+	for (const entry of readdirSync(join(directory, below), { withFileTypes: true })) {
+		const path = below ? `${below}/${entry.name}` : entry.name;
+		if (entry.isDirectory()) files.push(...listFiles(directory, path));
+		else files.push(path);
+	}
+	return files;
+}
+
+/**
+ * Moves a finished build into place file by file, the entry last, and keeps the files of the build before: a daemon or a
+ * browser tab that runs from it may still load its lazy parts.
+ */
+function publish(staging, target, entry) {
+	const files = listFiles(staging);
+	const before = readJson(join(target, ".files.json"))?.files ?? [];
+	for (const file of [...files.filter((name) => name !== entry), entry]) {
+		mkdirSync(dirname(join(target, file)), { recursive: true });
+		renameSync(join(staging, file), join(target, file));
+	}
+	const keep = new Set([...files, ...before, ".files.json"]);
+	for (const file of listFiles(target)) if (!keep.has(file)) rmSync(join(target, file), { force: true });
+	writeWhole(join(target, ".files.json"), JSON.stringify({ files }));
+}
+
+/** Builds one target into dist/. What is there stays usable until the new one is whole. */
+export async function build(root, name) {
+	const target = TARGETS[name];
+	const state = buildState(root, name);
+	state.content(); // as it is now: a source that changes during the build makes the next start build again
+	const staging = join(root, "dist", `.${name}-${process.pid}`);
+	const vite = join(root, "node_modules", "vite", "bin", "vite.js");
+	await withProgress(target.label, async () => {
+		try {
+			await run(process.execPath, [vite, ...target.vite(staging), "--emptyOutDir", "--logLevel", "warn"], { cwd: root, quiet: true });
+			publish(staging, join(root, "dist", name), target.entry);
+			state.write();
+		} finally {
+			rmSync(staging, { recursive: true, force: true });
+		}
+	});
+}
