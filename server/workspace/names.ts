@@ -1,0 +1,58 @@
+/** Names and paths that come from outside, made safe for the file system. */
+import { createHash } from "node:crypto";
+import { lstat, realpath } from "node:fs/promises";
+import { isAbsolute, join, relative, resolve, sep } from "node:path";
+
+const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/i;
+
+/**
+ * A file name for an id: itself where it is harmless, otherwise its harmless part and a piece of its hash, so that two ids
+ * never share a name, on case-insensitive disks too.
+ */
+export function safeName(id: string): string {
+	if (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(id) && !reserved.test(id)) return id;
+	const readable = id
+		.toLowerCase()
+		.replace(/[^a-z0-9_-]+/g, "-")
+		.replace(/^-+|-+$/g, "")
+		.slice(0, 40);
+	return `${readable || "x"}.${createHash("sha256").update(id).digest("hex").slice(0, 12)}`;
+}
+
+/** A path outside of where it must stay, or one that cannot be a path. */
+export class PathRefused extends Error {
+	constructor(path: string, why: string) {
+		super(`${JSON.stringify(path.slice(0, 200))} ${why}`);
+		this.name = "PathRefused";
+	}
+}
+
+/**
+ * The real place of `path` below `root`; links are followed, and what leads outside is refused. The last parts need not exist.
+ */
+export async function containedPath(root: string, path: string): Promise<string> {
+	if (path.includes("\0")) throw new PathRefused(path, "holds a zero byte");
+	if (isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || path.startsWith("~")) throw new PathRefused(path, "must be relative");
+	const parts = path.split(/[\\/]+/).filter((part) => part !== "" && part !== ".");
+	if (parts.includes("..")) throw new PathRefused(path, "leads outside");
+	const realRoot = await realpath(root);
+	let place = realRoot;
+	for (const [index, part] of parts.entries()) {
+		const next = join(place, part);
+		const found = await lstat(next).catch((error: NodeJS.ErrnoException) => {
+			if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
+			throw error;
+		});
+		if (!found) return join(place, ...parts.slice(index));
+		place = found.isSymbolicLink()
+			? await realpath(next).catch(() => Promise.reject(new PathRefused(path, "is a link that leads nowhere")))
+			: next;
+		if (!isInside(realRoot, place)) throw new PathRefused(path, "is a link that leads outside");
+	}
+	return place;
+}
+
+export function isInside(root: string, path: string): boolean {
+	const way = relative(resolve(root), resolve(path));
+	return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
