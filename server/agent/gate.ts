@@ -23,7 +23,7 @@ export function gate(input: ModelMessage[], options: { turnStart: number; maxCha
 	const repairs: string[] = [];
 	const clean = input.map((message, index) => cleanMessage(message, index < options.turnStart, repairs));
 	const ordered = order(pair(clean, repairs), repairs);
-	return { messages: options.maxChars === undefined ? ordered : fit(ordered, options.maxChars, repairs), repairs };
+	return { messages: options.maxChars === undefined ? ordered : shrink(ordered, options.maxChars, repairs), repairs };
 }
 
 function cleanText(text: string, repairs: string[]): string {
@@ -180,7 +180,7 @@ function order(messages: ModelMessage[], repairs: string[]): ModelMessage[] {
 const LEFT_OUT = "\n…[left out: the request was too large]";
 
 /** Shortens the results, oldest first, then old assistant texts, until everything fits; system and user messages are never touched. */
-function fit(messages: ModelMessage[], maxChars: number, repairs: string[]): ModelMessage[] {
+function shrink(messages: ModelMessage[], maxChars: number, repairs: string[]): ModelMessage[] {
 	let excess = messages.reduce((sum, message) => sum + messageChars(message), 0) - maxChars;
 	if (excess <= 0) return messages;
 	const out = [...messages];

@@ -1,7 +1,7 @@
 /** The contract of a tool: what the model sees, what it may do, and how its effect is committed. */
 import type { Attachment } from "../../channels/channel.ts";
-import type { ToolSchema } from "../model/model.ts";
 import type { Origin, PlanItem, Tier } from "../agent/types.ts";
+import type { ToolSchema } from "../model/model.ts";
 
 export type Capability = "chat" | "memory" | "web" | "files" | "send" | "code" | "schedules" | "jobs" | "settings";
 
