@@ -1,0 +1,138 @@
+/** Builds the HTTP application. It never listens: the daemon does, tests use `inject`. */
+import websocket from "@fastify/websocket";
+import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { validatorCompiler, type ZodTypeProvider } from "fastify-type-provider-zod";
+import { createAuth } from "./auth.ts";
+import { type App, type Context, createSubmit } from "./context.ts";
+import type { HttpDeps } from "./deps.ts";
+import { clientAddress, installGuard, pathOf } from "./guard.ts";
+import { createLiveHub } from "./live.ts";
+import { openaiRoutes } from "./openai.ts";
+import { openaiError } from "./openai-answer.ts";
+import { openapiRoute } from "./openapi.ts";
+import { pageRoutes } from "./page.ts";
+import { createPasswords } from "./passwords.ts";
+import { type HttpProblem, toBody, toProblem } from "./problem.ts";
+import { assetRoutes } from "./routes/assets.ts";
+import { conversationRoutes } from "./routes/conversations.ts";
+import { recordRoutes } from "./routes/records.ts";
+import { sessionRoutes, takeAttempt } from "./routes/session.ts";
+import { systemRoutes } from "./routes/system.ts";
+import { createThrottle } from "./throttle.ts";
+
+/** A long message in escaped JSON fits; files have their own route and limit. */
+const BODY_BYTES = 2_000_000;
+const FRAME_BYTES = 2_000_000;
+
+function sendProblem(problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+	const openai = /^\/v1(?:\/|$)/.test(pathOf(request));
+	return reply
+		.code(problem.status)
+		.headers(problem.headers)
+		.type(openai ? "application/json; charset=utf-8" : "application/problem+json; charset=utf-8")
+		.send(JSON.stringify(openai ? openaiError(problem) : toBody(problem)));
+}
+
+function createThrottles(clock: HttpDeps["clock"]): Context["throttles"] {
+	const common = { clock, firstMs: 1000, maxMs: 300_000, forgetMs: 3_600_000, entries: 2000 };
+	return {
+		account: createThrottle({ ...common, free: 5 }),
+		address: createThrottle({ ...common, free: 25 }),
+		setup: createThrottle({ ...common, free: 5 }),
+	};
+}
+
+export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
+	const { log } = deps;
+
+	function onError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+		const { problem, unexpected } = toProblem(error);
+		// The route's pattern, not the address: what stands in an address may be private.
+		if (unexpected)
+			log.error("http.failed", {
+				route: request.routeOptions?.url,
+				method: request.method,
+				message: (error as Error)?.message,
+				stack: (error as Error)?.stack,
+			});
+		return sendProblem(problem, request, reply);
+	}
+
+	const app = fastify({
+		logger: false,
+		bodyLimit: BODY_BYTES,
+		exposeHeadRoutes: false,
+		forceCloseConnections: "idle",
+		routerOptions: { maxParamLength: 200 },
+		frameworkErrors: (error: FastifyError, request, reply) =>
+			void onError(error, request as FastifyRequest, reply as unknown as FastifyReply),
+	});
+	const closing = new AbortController();
+	const auth = createAuth(deps);
+	const submit = createSubmit(deps);
+	const live = createLiveHub({ bus: deps.bus, auth, gateway: deps.gateway, submit, version: deps.version, log, limits: deps.live ?? {} });
+	const addressOf = (request: FastifyRequest) => clientAddress(request, deps.publicUrl());
+	const context: Context = {
+		deps,
+		auth,
+		passwords: createPasswords(),
+		live,
+		throttles: createThrottles(deps.clock),
+		closing: closing.signal,
+		submit,
+		addressOf,
+	};
+
+	app.setErrorHandler(onError);
+	app.setNotFoundHandler((request, reply) =>
+		onError(Object.assign(new Error("not found"), { code: "FST_ERR_MAX_PARAM_LENGTH" }), request, reply),
+	);
+	app.setValidatorCompiler(validatorCompiler);
+	// Answers are made by present.ts, typed by the same schemas: parsing them again would only cost time.
+	app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+	// Only what a route asks for: a form of another site can send text/plain without asking first.
+	app.removeContentTypeParser("text/plain");
+	const parseJson = app.getDefaultJsonParser("error", "error");
+	app.removeContentTypeParser("application/json");
+	app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) => {
+		// A POST without arguments often still says it is JSON.
+		if (body === "") done(null, undefined);
+		else void parseJson(request, body as string, done);
+	});
+
+	installGuard(app, {
+		deps,
+		auth,
+		async setupCodeGood(request) {
+			const code = request.headers["x-openlani-setup"];
+			if (typeof code !== "string" || code === "" || !deps.setup.check || (await deps.store.auth.hasUser())) return false;
+			const address = addressOf(request);
+			takeAttempt([context.throttles.setup, address]);
+			if (!(await deps.setup.check(code))) return false;
+			context.throttles.setup.succeeded(address);
+			return true;
+		},
+	});
+	app.addHook("preClose", async () => {
+		closing.abort();
+		live.close();
+	});
+	await app.register(websocket, {
+		options: { maxPayload: FRAME_BYTES, perMessageDeflate: false },
+		errorHandler: (_error, socket) => socket.terminate(),
+		// The hub closes its sockets, with a code.
+		preClose: (done: () => void) => done(),
+	});
+
+	const typed: App = app.withTypeProvider<ZodTypeProvider>();
+	openapiRoute(typed, deps.version);
+	conversationRoutes(typed, context);
+	recordRoutes(typed, context);
+	systemRoutes(typed, context);
+	sessionRoutes(typed, context);
+	assetRoutes(typed, context);
+	openaiRoutes(typed, context);
+	pageRoutes(app, deps.pageDir);
+	await app.ready();
+	return app;
+}
