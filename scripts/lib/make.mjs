@@ -1,19 +1,33 @@
 // The slow half of the set-up: installing and building. Loaded only when something is stale.
-import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ensureNative } from "./native.mjs";
 import { npm, run, withProgress } from "./run.mjs";
 import { readJson, writeWhole } from "./stamp.mjs";
 import { buildState, installState, TARGETS } from "./targets.mjs";
 
+/** Is node_modules what the lock says? npm keeps its own note of what it put there; optional packages may be left out. */
+function isInstalled(root) {
+	const wanted = readJson(join(root, "package-lock.json"))?.packages ?? {};
+	const present = readJson(join(root, "node_modules", ".package-lock.json"))?.packages;
+	if (!present) return false;
+	const isSame = (a, b) => a?.version === b?.version && a?.integrity === b?.integrity;
+	return (
+		Object.entries(present).every(([path, entry]) => isSame(entry, wanted[path]) && existsSync(join(root, path))) &&
+		Object.entries(wanted).every(([path, entry]) => path === "" || entry.optional || entry.devOptional || isSame(entry, present[path]))
+	);
+}
+
 /** Installs what package-lock.json says, when that changed since the last time. */
 export async function install(root) {
 	const state = installState(root);
 	if (state.isFresh()) return;
 	// Without install scripts: the only one that matters is better-sqlite3's, and that has a cache.
-	await withProgress("Installing the locked packages", () =>
-		npm(["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--no-progress"], { cwd: root }),
-	);
+	if (!isInstalled(root)) {
+		await withProgress("Installing the locked packages", () =>
+			npm(["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--no-progress"], { cwd: root }),
+		);
+	}
 	await ensureNative(root);
 	state.write();
 }
