@@ -71,13 +71,10 @@ function applyList(document: Document, list: YAMLSeq, before: unknown[], after: 
 	list.items = after.map((entry, index) => {
 		const id = isPlain(entry) ? entry.id : undefined;
 		let at = before.findIndex((old, oldIndex) => !taken.has(oldIndex) && isPlain(old) && old.id === id);
-		if (
-			at < 0 &&
-			before.length === after.length &&
-			!taken.has(index) &&
-			!after.some((other) => isPlain(other) && other.id === (before[index] as Plain | undefined)?.id)
-		)
-			at = index;
+		// A new id: an entry that was renamed keeps the node of one whose id is gone.
+		const gone = (old: unknown, oldIndex: number) =>
+			!taken.has(oldIndex) && !after.some((other) => isPlain(other) && other.id === (old as Plain | undefined)?.id);
+		if (at < 0) at = index < before.length && gone(before[index], index) ? index : before.findIndex(gone);
 		const node = nodes[at];
 		const old = before[at];
 		if (at < 0 || !isMap(node) || !isPlain(old) || !isPlain(entry)) return nodeOf(document, entry, [...path, index]);

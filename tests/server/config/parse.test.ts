@@ -181,9 +181,9 @@ describe("variables", () => {
 		);
 		expect(parsed.errors).toEqual([]);
 		expect(parsed.warnings).toEqual([
-			{ key: "server.port", line: 12, message: "the environment variable NOR_PORT is not set" },
 			{ key: "models[0].apiKeys[0]", line: 6, message: "the environment variable NOT_THERE is not set" },
 			{ key: "channels.telegram[0].token", line: 11, message: "the environment variable NOR_THIS is not set" },
+			{ key: "server.port", line: 12, message: "the environment variable NOR_PORT is not set" },
 		]);
 		expect(parsed.config?.models[0]?.apiKeys).toEqual(["sk-b"]);
 		expect(parsed.config?.channels.telegram?.[0]?.token).toBe("");

@@ -11,8 +11,11 @@ beforeEach(async () => {
 });
 afterEach(() => home.remove());
 
+// biome-ignore lint/suspicious/noExplicitAny: tests reach deep into JSON
+type Json = Record<string, any>;
+
 const content = () => readFile(home.path, "utf8");
-const json = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, any>;
+const json = (value: unknown) => JSON.parse(JSON.stringify(value)) as Json;
 
 describe("a bad file", () => {
 	it("leaves the last good one in force over restarts, and names what is wrong", async () => {
