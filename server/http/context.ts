@@ -3,13 +3,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest, RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { z } from "zod";
-import type { MessageRow, Store } from "../store/store.ts";
 import type { Auth } from "./auth.ts";
-import type { Message, SendMessage } from "./contract.ts";
+import type { SendMessage } from "./contract.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { LiveHub } from "./live.ts";
 import type { Passwords } from "./passwords.ts";
-import { toMessage } from "./present.ts";
 import { HttpProblem } from "./problem.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -49,13 +47,4 @@ export function createSubmit({ gateway, models }: HttpDeps): Context["submit"] {
 			replaces: input.replaces ?? null,
 		});
 	};
-}
-
-/** Message rows with the tools and plans of their turns. */
-export async function presentMessages(store: Store, rows: MessageRow[]): Promise<Message[]> {
-	const turnIds = [...new Set(rows.flatMap((row) => (row.role !== "user" && row.turnId !== null ? [row.turnId] : [])))];
-	if (turnIds.length === 0) return rows.map((row) => toMessage(row));
-	const [calls, turns] = await Promise.all([store.turns.calls(turnIds), Promise.all(turnIds.map((id) => store.turns.get(id)))]);
-	const plans = new Map(turns.flatMap((turn) => (turn ? [[turn.id, turn.plan] as const] : [])));
-	return rows.map((row) => toMessage(row, { tools: calls.get(row.turnId ?? "") ?? [], plan: plans.get(row.turnId ?? "") ?? [] }));
 }

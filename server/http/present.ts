@@ -44,8 +44,8 @@ function duration(record: { startedAt: number | null; endedAt: number | null }):
 	return record.startedAt === null || record.endedAt === null ? null : Math.max(0, record.endedAt - record.startedAt);
 }
 
-/** A tool call as messages and `tool` frames show it. */
-export function toToolLine(record: CallRecord & { step: number }): ToolLine {
+/** A tool call in progress, as `tool` frames show it. */
+export function toolLine(record: Omit<ToolLine, "name" | "arguments"> & { call: { name: string; arguments: string } }): ToolLine {
 	return {
 		recordId: record.recordId,
 		step: record.step,
@@ -53,8 +53,13 @@ export function toToolLine(record: CallRecord & { step: number }): ToolLine {
 		arguments: cut(record.call.arguments, LINE_CHARS),
 		state: record.state,
 		result: record.result === null ? null : cut(record.result, LINE_CHARS),
-		ms: duration(record),
+		ms: record.ms,
 	};
+}
+
+/** A stored tool call, as messages show it. */
+export function toToolLine(record: CallRecord & { step: number }): ToolLine {
+	return toolLine({ ...record, ms: duration(record) });
 }
 
 /** A message as the page and the API see it. `tools` and `plan` are those of its turn; only answers carry them. */
@@ -157,13 +162,16 @@ function listOf<T>(value: unknown): T[] {
 
 /** What the gateway wrote about the prompt; a turn that has not started yet has nothing to tell. */
 function toWhy(row: TurnRow): Turn["why"] {
-	const why = row.why as Partial<Record<keyof Turn["why"], unknown>>;
+	const why = row.why as { [key in keyof Turn["why"]]?: unknown } & { picked?: unknown };
 	const model = (typeof why.model === "object" && why.model !== null ? why.model : {}) as Partial<Turn["why"]["model"]>;
+	const picked = model.picked ?? (typeof why.picked === "string" ? why.picked : null);
+	const blocks = listOf<{ name: string; chars: number; tokens?: number }>(why.blocks);
 	return {
-		blocks: listOf(why.blocks),
+		// Where nothing counted the tokens, four characters are taken for one, as everywhere before a call.
+		blocks: blocks.map(({ name, chars, tokens }) => ({ name, chars, tokens: tokens ?? Math.ceil(chars / 4) })),
 		recalled: listOf(why.recalled),
 		lessons: listOf(why.lessons),
-		model: { picked: model.picked ?? null, answered: model.answered ?? row.model, reason: model.reason ?? null },
+		model: { picked, answered: model.answered ?? row.model, reason: model.reason ?? null },
 		folded: typeof why.folded === "number" ? why.folded : 0,
 	};
 }

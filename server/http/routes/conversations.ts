@@ -1,7 +1,8 @@
 import { z } from "zod";
-import { type App, type Context, presentMessages, wellFormed } from "../context.ts";
+import { type App, type Context, wellFormed } from "../context.ts";
 import { Conversation, Message, SendAccepted, SendAnswered, SendMessage } from "../contract.ts";
 import { toConversation } from "../present.ts";
+import { createPresenter } from "../presenter.ts";
 import { HttpProblem, notFound } from "../problem.ts";
 import { startWait } from "../wait.ts";
 import { before, Id, limit, Nothing } from "./schemas.ts";
@@ -16,6 +17,7 @@ const title = z
 
 export function conversationRoutes(app: App, { deps, submit, closing, live }: Context): void {
 	const { store, gateway } = deps;
+	const present = createPresenter(store);
 
 	async function conversation(id: string): Promise<Conversation> {
 		const row = await store.conversations.get(id);
@@ -114,7 +116,7 @@ export function conversationRoutes(app: App, { deps, submit, closing, live }: Co
 				superseded: query.superseded === "true" || query.superseded === "1",
 				...(query.before ? { before: query.before } : {}),
 			});
-			return { messages: await presentMessages(store, rows) };
+			return { messages: await present.messages(rows) };
 		},
 	);
 
@@ -135,7 +137,7 @@ export function conversationRoutes(app: App, { deps, submit, closing, live }: Co
 				try {
 					const answered = await gateway.whenAnswered(messageId, wait.signal);
 					const row = answered?.replyId ? await store.messages.get(answered.replyId) : null;
-					const [answer] = row ? await presentMessages(store, [row]) : [];
+					const answer = row ? await present.message(row) : null;
 					if (answered && answer) return reply.code(200).send({ reply: answer, turnId: answered.turnId, messageId });
 				} finally {
 					wait.end();
