@@ -1,4 +1,5 @@
 import type { Address, Channel, InboundMessage } from "../../channels/channel.ts";
+import type { LiveBody } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { ConversationRow, NewInbound, Store } from "../store/store.ts";
@@ -16,7 +17,7 @@ export interface GatewayOptions extends Omit<TurnRunnerOptions, "kickDelivery" |
 	channel(id: string): Channel | undefined;
 	policy(channel: string): ChannelPolicy;
 	locale(): string;
-	present: TurnRunnerOptions["present"] & { conversation(row: ConversationRow): Parameters<EventBus["publish"]>[0] };
+	present: TurnRunnerOptions["present"] & { conversation(row: ConversationRow): LiveBody };
 	keepFullText(recordId: string, text: string): Promise<string>;
 	maxTurns?: number;
 }
@@ -29,6 +30,8 @@ export interface Gateway extends GatewayDoor {
 	/** Ends: no new turns, running ones leave at a stored step within `graceMs`. */
 	close(graceMs: number): Promise<void>;
 	running(): number;
+	/** Turns that wait for the fuse may be tried again. */
+	retryHeld(): Promise<void>;
 }
 
 /** How long a stopped turn may take to end before `stop` answers all the same. */
@@ -316,5 +319,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 		},
 
 		running: () => lanes.running().length,
+
+		async retryHeld() {
+			await store.inbox.unhold();
+			lanes.kick();
+		},
 	};
 }

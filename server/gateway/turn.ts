@@ -55,6 +55,8 @@ export interface TurnRunnerOptions {
 		}): ToolLine;
 	};
 	journal: Pick<JournalOptions, "resolve" | "keepFullText">;
+	/** Asked before a turn runs, and when the fuse stopped it on the way. Null: it may run. */
+	admission(claim: Claim): Promise<Refusal | null>;
 	kickDelivery(channel: string, account: string): void;
 	/** The turn has ended and is stored; `outboxId` carries its reply, if it has one. */
 	onEnded(ended: { turnId: string; messageIds: string[]; replyId: string | null; outboxId: string | null; channel: string }): void;
@@ -63,6 +65,14 @@ export interface TurnRunnerOptions {
 		warn(event: string, data?: Record<string, unknown>): void;
 		error(event: string, data?: Record<string, unknown>): void;
 	};
+}
+
+/** Why a turn may not run now: it waits until `until`, or is declined. `tell`: this person has not been told yet. */
+export interface Refusal {
+	policy: "wait" | "decline";
+	until: number;
+	sentence: string;
+	tell: boolean;
 }
 
 const emptyUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
@@ -331,17 +341,38 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			.catch((error: unknown) => log.error("memory.remember-failed", { turnId: claim.turn.id, error: (error as Error).message }));
 	}
 
-	function failed(claim: Claim, which: "poisoned" | "internal", error: string): TurnOutcome {
+	/** The fuse stands in the way: the person is told once, and the turn waits where it is or ends with that sentence. */
+	async function refuse(claim: Claim, refusal: Refusal, messageIds: string[], signal: AbortSignal): Promise<void> {
+		if (refusal.policy === "decline")
+			return finish(claim, failed(claim, refusal.sentence, "fuse", "the daily limit is reached"), messageIds, signal);
+		if (refusal.tell && claim.turn.origin === "human") {
+			const notice = replyRow(claim, failed(claim, refusal.sentence, "fuse", ""), refusal.sentence, "system");
+			await store.outbox.add({ ...notice, turnId: null, message: notice.message && { ...notice.message, turnId: null, usage: null } });
+			options.kickDelivery(notice.address.channel, notice.address.account);
+		}
+		await store.inbox.hold(claim.turn.id, refusal.until);
+		log.info("turn.waits", { conversation: claim.conversation.id, turnId: claim.turn.id, until: new Date(refusal.until).toISOString() });
+		bus.publish({
+			type: "turn",
+			conversation: claim.conversation.id,
+			turnId: claim.turn.id,
+			state: "queued",
+			origin: claim.turn.origin,
+			model: null,
+		});
+	}
+
+	function failed(claim: Claim, reply: string, kind: "internal" | "fuse", error: string): TurnOutcome {
 		return {
 			state: "failed",
-			reply: sentence(which, options.settings(claim).locale),
+			reply,
 			fromUs: true,
 			silent: false,
 			status: null,
 			deliverTo: null,
 			attachments: [],
 			guard: null,
-			error: { kind: "internal", message: error },
+			error: { kind, message: error },
 			rounds: claim.turn.rounds,
 			steps: claim.steps.length,
 			usage: emptyUsage,
@@ -383,7 +414,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		} catch (error) {
 			if (lane.leave.aborted) return null;
 			log.error("turn.failed", { ...at, error: (error as Error).stack ?? String(error) });
-			return failed(claim, "internal", (error as Error).message);
+			return failed(claim, sentence("internal", options.settings(claim).locale), "internal", (error as Error).message);
 		} finally {
 			deltas.end();
 		}
@@ -395,9 +426,19 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		for (const step of claim.steps) messageIds.push(...step.joined.map((message) => message.id));
 		bus.publish({ type: "turn", conversation: conversation.id, turnId: turn.id, state: "running", origin: turn.origin, model: null });
 		const ending = lane.leave;
-		if (claim.poisoned) return finish(claim, failed(claim, "poisoned", "the service stopped twice in this turn"), messageIds, ending);
+		if (claim.poisoned)
+			return finish(
+				claim,
+				failed(claim, sentence("poisoned", options.settings(claim).locale), "internal", "the service stopped twice in this turn"),
+				messageIds,
+				ending,
+			);
+		const before = await options.admission(claim);
+		if (before) return refuse(claim, before, messageIds, ending);
 		const outcome = await drive(claim, lane, messageIds);
-		if (outcome) await finish(claim, outcome, messageIds, ending);
+		const onTheWay = outcome?.error?.kind === "fuse" ? await options.admission(claim) : null;
+		if (onTheWay) await refuse(claim, onTheWay, messageIds, ending);
+		else if (outcome) await finish(claim, outcome, messageIds, ending);
 		else if (lane.stop.signal.reason !== leaseLost) await store.inbox.release(turn.id);
 	};
 }

@@ -11,6 +11,8 @@ import { toTurnRow } from "./turn-rows.ts";
 
 /** A message that was running in this many processes when they died is not run again. */
 const maxAttempts = 2;
+/** Owner of leases that stand for waiting, not for work. */
+const holder = "hold";
 
 /** Rows sort by (conversation leased?, priority, arrival). */
 interface Candidate {
@@ -117,6 +119,23 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 			.where("inbox.external_id", "=", message.externalId)
 			.executeTakeFirst();
 		return row ? { messageId: row.id, turnId: row.inbox_turn, duplicate: true, supersededIds: [], message: toMessageRow(row) } : null;
+	}
+
+	/** Rows wait again, as if they had not been claimed; the conversation is free, or leased to `owner`. */
+	async function giveBack(turnId: string, owner: string | null, until: number): Promise<void> {
+		await db.transaction().execute(async (trx) => {
+			await trx
+				.updateTable("inbox")
+				.set({ state: "waiting", attempts: sql`max(attempts - 1, 0)` })
+				.where("turn_id", "=", turnId)
+				.where("state", "=", "claimed")
+				.execute();
+			await trx
+				.updateTable("conversations")
+				.set({ lease_owner: owner, lease_until: until })
+				.where("id", "=", (eb) => eb.selectFrom("turns").select("conversation_id").where("turns.id", "=", turnId))
+				.execute();
+		});
 	}
 
 	return {
@@ -274,20 +293,10 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 			return result.numUpdatedRows > 0n;
 		},
 
-		async release(turnId) {
-			await db.transaction().execute(async (trx) => {
-				await trx
-					.updateTable("inbox")
-					.set({ state: "waiting", attempts: sql`max(attempts - 1, 0)` })
-					.where("turn_id", "=", turnId)
-					.where("state", "=", "claimed")
-					.execute();
-				await trx
-					.updateTable("conversations")
-					.set({ lease_owner: null, lease_until: 0 })
-					.where("id", "=", (eb) => eb.selectFrom("turns").select("conversation_id").where("turns.id", "=", turnId))
-					.execute();
-			});
+		release: (turnId) => giveBack(turnId, null, 0),
+		hold: (turnId, until) => giveBack(turnId, holder, until),
+		async unhold() {
+			await db.updateTable("conversations").set({ lease_owner: null, lease_until: 0 }).where("lease_owner", "=", holder).execute();
 		},
 
 		async recover() {

@@ -111,8 +111,13 @@ export interface MemoryStore {
 	/** Every exchange of the owner, oldest first, for the export. */
 	exchangesOfOwner(key: MemoryKey, after: number, limit: number): Promise<ExchangeRow[]>;
 
-	/** False when a job of this key exists (waiting or done). */
-	addJob(job: NewJob): Promise<boolean>;
+	/** What the owner said and heard in this time, oldest first. */
+	exchangesBetween(key: MemoryKey, from: number, to: number, limit: number): Promise<ExchangeRow[]>;
+
+	/** False when a job of this key exists (waiting or done); with `again` one that is done is done once more. */
+	addJob(job: NewJob, again?: boolean): Promise<boolean>;
+	/** Waiting compressions of a conversation, oldest first. */
+	compressionsOf(conversationId: string): Promise<JobRow[]>;
 	/** Takes the next due job whose owner has none running, for `leaseMs`. */
 	claimJob(now: number, leaseMs: number): Promise<JobRow | null>;
 	setJobResult(position: number, result: unknown): Promise<void>;
@@ -160,6 +165,6 @@ export interface MemoryStore {
 	turnOfMessage(id: string): Promise<{ turnId: string | null; messageIds: string[]; conversationId: string } | null>;
 	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs. Answers how many rows. */
 	removeOwner(owner: string): Promise<number>;
-	/** Memories of the owner in any audience that mention nothing but ids: which owners exist. */
+	/** Every key that has rows. */
 	owners(): Promise<MemoryKey[]>;
 }

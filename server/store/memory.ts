@@ -253,7 +253,22 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return rows.map(toExchange);
 		},
 
-		async addJob(job) {
+		async exchangesBetween(key, from, to, limit) {
+			const rows = await db
+				.selectFrom("memory_exchanges")
+				.selectAll()
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.where("at", ">=", from)
+				.where("at", "<", to)
+				.where("state", "!=", "gone")
+				.orderBy("position", "desc")
+				.limit(limit)
+				.execute();
+			return rows.reverse().map(toExchange);
+		},
+
+		async addJob(job, again = false) {
 			const made = await db
 				.insertInto("memory_jobs")
 				.values({
@@ -267,9 +282,27 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 					not_before: job.notBefore,
 					created_at: job.createdAt,
 				} as never)
-				.onConflict((conflict) => conflict.column("key").doNothing())
+				.onConflict((conflict) =>
+					again
+						? conflict
+								.column("key")
+								.doUpdateSet((eb) => ({ state: "waiting", payload: eb.ref("excluded.payload"), result: null, not_before: eb.ref("excluded.not_before"), attempts: 0 }))
+								.where("memory_jobs.state", "=", "done")
+						: conflict.column("key").doNothing(),
+				)
 				.executeTakeFirst();
 			return (made.numInsertedOrUpdatedRows ?? 0n) > 0n;
+		},
+		async compressionsOf(conversationId) {
+			const rows = await db
+				.selectFrom("memory_jobs")
+				.selectAll()
+				.where("conversation_id", "=", conversationId)
+				.where("kind", "=", "compress")
+				.where("state", "=", "waiting")
+				.orderBy("position")
+				.execute();
+			return rows.map(toJob);
 		},
 		async claimJob(now, leaseMs) {
 			return db.transaction().execute(async (trx) => {

@@ -2,10 +2,11 @@ import { statSync } from "node:fs";
 import { sql } from "kysely";
 import { createAssets } from "./assets.ts";
 import { createAuth } from "./auth.ts";
-import { createCalls } from "./calls.ts";
 import { createConversations } from "./conversations.ts";
 import { createEvents } from "./events.ts";
 import { createInbox } from "./inbox.ts";
+import { createLedger } from "./ledger.ts";
+import type { Ledger } from "./ledger-store.ts";
 import { createMessages } from "./messages.ts";
 import { createMeta } from "./meta.ts";
 import { createOutbox } from "./outbox.ts";
@@ -21,16 +22,24 @@ export interface StoreOptions {
 	assetsDir: string;
 	clock: { now(): number };
 	newId(): string;
+	/** The day (YYYY-MM-DD, in the configured zone) that pays for a call made at this instant. Default: the day in UTC. */
+	dayOf?(at: number): string;
+}
+
+/** The store with the parts that only some rooms use. */
+export interface OpenStore extends Store {
+	ledger: Ledger;
 }
 
 /**
  * Opens the store: makes or migrates the database, sets a damaged file aside (`health().problem` says so). Throws
  * `NewerSchemaError` for a database of a newer version, and what the system says when the file cannot be used.
  */
-export async function openStore(options: StoreOptions): Promise<Store> {
+export async function openStore(options: StoreOptions): Promise<OpenStore> {
 	const { file, clock } = options;
 	const { raw, db, damage } = await openSqlite(file, clock.now());
 	const durability = createDurability(file);
+	const ledger = createLedger({ db, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });
 
 	return {
 		conversations: createConversations(db),
@@ -38,7 +47,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 		inbox: createInbox(db, options.newId),
 		turns: createTurns(db, {}),
 		outbox: createOutbox(db),
-		calls: createCalls(db),
+		calls: ledger,
+		ledger,
 		events: createEvents(db),
 		people: createPeople(db, clock),
 		auth: createAuth(db),

@@ -238,6 +238,10 @@ export interface InboxStore {
 	extend(turnId: string, owner: string, until: number): Promise<boolean>;
 	/** Gives a claimed turn back without counting the attempt (shutdown). */
 	release(turnId: string): Promise<void>;
+	/** Puts a claimed turn aside until a time (the daily fuse): it is given back, and nobody may claim its conversation before. */
+	hold(turnId: string, until: number): Promise<void>;
+	/** Ends every hold at once. */
+	unhold(): Promise<void>;
 	/** At start: frees every lease of processes that are gone. Answers how many turns go on. */
 	recover(now: number): Promise<number>;
 	/** How many rows wait. */

@@ -8,7 +8,7 @@ const statements = [
 	`create index memory_exchanges_open on memory_exchanges (conversation_id, position) where state in ('new', 'filed')`,
 	`create index memory_exchanges_conversation on memory_exchanges (conversation_id, position)`,
 	`create index memory_exchanges_line on memory_exchanges (line_id) where line_id is not null`,
-	`create index memory_exchanges_owner on memory_exchanges (owner, audience)`,
+	`create index memory_exchanges_owner on memory_exchanges (owner, audience, at)`,
 	`create table memory_entries (
 		position integer primary key autoincrement, id text not null unique, owner text not null, audience text not null, at integer not null,
 		source text not null, ref text, conversation_id text, text text not null, hash text not null, seq integer not null,
@@ -31,6 +31,7 @@ const statements = [
 		conversation_id text, payload text not null, result text, state text not null, attempts integer not null default 0,
 		not_before integer not null default 0, lease_until integer not null default 0, error text, created_at integer not null)`,
 	`create index memory_jobs_waiting on memory_jobs (not_before, position) where state = 'waiting'`,
+	`create index memory_jobs_conversation on memory_jobs (conversation_id) where state = 'waiting'`,
 ];
 
 export const migration = {

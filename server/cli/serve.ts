@@ -1,0 +1,52 @@
+import type { Environment } from "../config/environment.ts";
+import { StartRefused, startDaemon } from "../daemon.ts";
+import { NewerSchemaError } from "../store/sqlite.ts";
+import { HomeLocked } from "../workspace/lock.ts";
+
+/** What a person reads instead of a stack trace; null for a fault of ours. */
+function sentenceOf(error: unknown): string | null {
+	if (error instanceof StartRefused || error instanceof HomeLocked || error instanceof NewerSchemaError) return error.message;
+	const { code, path } = error as NodeJS.ErrnoException;
+	if (code === "EACCES" || code === "EPERM" || code === "EROFS")
+		return `The home cannot be written${path ? ` (${path})` : ""}: ${code}. Use another one with --home DIR.`;
+	if (code === "ENOSPC") return "The disk is full: OpenLani cannot start.";
+	return null;
+}
+
+/**
+ * Runs the daemon in the foreground until SIGINT or SIGTERM. Prints the ready line, and on a home without an account the set-up
+ * link. A first signal ends in order (exit code 0), a second one at once. Answers the exit code when it could not start.
+ */
+export async function serve(environment: Environment, options: { quiet?: boolean } = {}): Promise<number> {
+	let daemon: Awaited<ReturnType<typeof startDaemon>> | null = null;
+	let ended: ((code: number) => void) | null = null;
+	const code = new Promise<number>((resolve) => {
+		ended = resolve;
+	});
+	let signalled = false;
+	function onSignal(): void {
+		// Everything that matters is in the store: leaving at once loses nothing.
+		if (signalled) process.exit(130);
+		signalled = true;
+		void (daemon ? daemon.stop() : Promise.resolve()).then(
+			() => ended?.(0),
+			() => ended?.(1),
+		);
+	}
+	process.on("SIGINT", onSignal);
+	process.on("SIGTERM", onSignal);
+	try {
+		daemon = await startDaemon({ environment, ...options });
+	} catch (error) {
+		const sentence = sentenceOf(error);
+		process.stderr.write(`${sentence ?? `OpenLani could not start: ${(error as Error).stack ?? String(error)}`}\n`);
+		return 1;
+	}
+	if (signalled) {
+		await daemon.stop();
+		return 0;
+	}
+	process.stdout.write(`OpenLani ready at ${daemon.url}\n`);
+	if (daemon.setupUrl) process.stdout.write(`Set up your account (this link works once): ${daemon.setupUrl}\n`);
+	return code;
+}

@@ -1,0 +1,498 @@
+/** The composition root: the only file that knows everybody. Starts in order, stops in reverse. */
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { v7 as newId } from "uuid";
+import type { Channel } from "../channels/channel.ts";
+import { createWebChannel } from "../channels/web/index.ts";
+import { requestCharsFor } from "./agent/limits.ts";
+import { rulesBlock } from "./agent/rules.ts";
+import { runTurn } from "./agent/run-turn.ts";
+import type { Environment } from "./config/environment.ts";
+import type { Config } from "./config/schema.ts";
+import { createConfigService } from "./config/service.ts";
+import { createGateway, type Gateway } from "./gateway/gateway.ts";
+import { buildApp } from "./http/app.ts";
+import { createPresenter } from "./http/presenter.ts";
+import { createMessageMemory } from "./memory/from-messages.ts";
+import { createModels } from "./model/models.ts";
+import { createPriceBook } from "./model/prices.ts";
+import { detectLocal, listProviders } from "./model/providers.ts";
+import type { ModelSettings } from "./model/settings.ts";
+import { createBus } from "./observe/create-bus.ts";
+import { createCalendar } from "./observe/day.ts";
+import { createLog } from "./observe/log.ts";
+import { createMeter } from "./observe/meter.ts";
+import { createStatus } from "./observe/status.ts";
+import { createPassFilter } from "./safety/filter.ts";
+import { createFuse } from "./safety/fuse.ts";
+import { createRedactor } from "./safety/redact.ts";
+import { openStore } from "./store/open.ts";
+import type { Claim } from "./store/store.ts";
+import { createBuiltinTools, createToolBox } from "./tools/tool-box.ts";
+import { version } from "./version.ts";
+import { lockHome, writeRuntime } from "./workspace/lock.ts";
+import { ensureToken } from "./workspace/token.ts";
+import { createWorkspace } from "./workspace/workspace.ts";
+
+export interface DaemonOptions {
+	environment: Environment;
+	/** The console says only warnings and errors. */
+	quiet?: boolean;
+	/** For a command that runs the agent in its own process: any free port, and no log lines on the console but errors. */
+	inProcess?: boolean;
+}
+
+export interface Daemon {
+	url: string;
+	token: string;
+	/** Address of the set-up page with its one-time code in the fragment; null once an account exists. */
+	setupUrl: string | null;
+	/** Takes no new work, lets running turns reach a stored step (at most 10 s), closes everything. Safe to call twice. */
+	stop(): Promise<void>;
+}
+
+/** A start that cannot succeed, with one sentence for the person at the terminal. */
+export class StartRefused extends Error {
+	constructor(message: string) {
+		super(message);
+		this.name = "StartRefused";
+	}
+}
+
+const graceMs = 10_000;
+const pruneEveryMs = 60 * 60_000;
+const keep = { eventDays: 30, callDays: 30, bytes: 512 * 1024 * 1024 };
+
+const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
+
+/** `dist/page`, from the sources and from a build; null when the page has not been built. */
+function findPage(): string | null {
+	const here = dirname(fileURLToPath(import.meta.url));
+	const found = [join(here, "..", "page"), join(here, "..", "dist", "page")].find((dir) => existsSync(join(dir, "index.html")));
+	return found ?? null;
+}
+
+/** Starts everything. Throws `StartRefused` and `HomeLocked` with a sentence for people; whatever was opened is closed again. */
+export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
+	const { environment } = options;
+	const closers: { name: string; close(): unknown }[] = [];
+	const opened = <T>(name: string, thing: T, close: (thing: T) => unknown): T => {
+		closers.push({ name, close: () => close(thing) });
+		return thing;
+	};
+	async function closeAll(): Promise<void> {
+		for (const { name, close } of closers.splice(0).reverse()) {
+			try {
+				await close();
+			} catch (error) {
+				process.stderr.write(`closing ${name} failed: ${(error as Error).message}\n`);
+			}
+		}
+	}
+	try {
+		return await start(options, environment, opened, closeAll);
+	} catch (error) {
+		await closeAll();
+		throw error;
+	}
+}
+
+type Opened = <T>(name: string, thing: T, close: (thing: T) => unknown) => T;
+
+async function start(options: DaemonOptions, environment: Environment, opened: Opened, closeAll: () => Promise<void>): Promise<Daemon> {
+	const clock = { now: () => Date.now() };
+	const startedAt = clock.now();
+	const { home } = environment;
+
+	// The home: one process, folders, log, settings.
+	opened("lock", await lockHome(home), (lock) => lock.release());
+	const redact = createRedactor();
+	const log = opened(
+		"log",
+		createLog({ dir: join(home, "logs"), level: environment.logLevel, quiet: options.quiet ?? options.inProcess ?? false, clock, redact }),
+		(it) => it.close(),
+	);
+	const workspace = createWorkspace({ home, clock, log });
+	const config = opened("config", await createConfigService({ environment, clock, log, watch: !options.inProcess }), (it) => it.close());
+	const settings = () => config.current();
+	const locale = () => settings().locale ?? environment.language;
+	redact.add(config.secrets());
+	await workspace.ensure(locale());
+	const token = await ensureToken(home, environment.token);
+	redact.add([token.token]);
+
+	// The store and what counts money on it.
+	const calendar = createCalendar(() => settings().timezone);
+	const store = opened(
+		"store",
+		await openStore({ file: workspace.paths.database, assetsDir: workspace.paths.assets, clock, newId, dayOf: calendar.dayOf }),
+		(it) => it.close(),
+	);
+	const { problem } = await store.health();
+	if (problem) log.error("store.damaged", { message: problem });
+	await store.ledger.recover(clock.now());
+
+	const host = environment.host ?? settings().server.host;
+	if (!isLoopback(host) && !token.own && !(await store.auth.hasUser())) {
+		throw new StartRefused(
+			`To listen on ${host}, where others can reach it, OpenLani needs a password or a token of yours: start it once on 127.0.0.1 and make an account, or set OPENLANI_TOKEN.`,
+		);
+	}
+
+	const present = createPresenter(store);
+	const bus = opened(
+		"bus",
+		await createBus({
+			events: store.events,
+			clock,
+			messages: present.byIds,
+			onError: (error) => log.error("bus.failed", { message: (error as Error).message }),
+		}),
+		(it) => it.close(),
+	);
+	opened(
+		"log on the bus",
+		log.attach((body) => void bus.publish(body)),
+		(detach) => detach(),
+	);
+
+	// Models, prices, the fuse.
+	const modelsOf = (now: Config): ModelSettings[] =>
+		now.models.map((entry) => ({ ...entry, price: entry.price ? { ...entry.price, currency: entry.price.currency ?? "USD" } : null }));
+	const overrides = (now: Config) => Object.fromEntries(now.models.map((entry) => [entry.id, entry.price]));
+	const prices = createPriceBook(overrides(settings()));
+	const priced = (entry: ModelSettings) => ({ id: entry.id, provider: entry.provider, modelName: entry.model, baseUrl: entry.baseUrl });
+	const fuse = opened(
+		"fuse",
+		createFuse({
+			ledger: store.ledger,
+			budget: () => ({ ...settings().budget, dailyShare: settings().people.dailyShare }),
+			calendar,
+			timezone: () => settings().timezone,
+			clock,
+			log,
+		}),
+		(it) => it.stop(),
+	);
+	const demoPrice = { id: "demo", provider: "demo", modelName: "demo", baseUrl: null };
+	const meter = createMeter({
+		ledger: store.ledger,
+		fuse,
+		prices,
+		modelOf(id) {
+			const entry = modelsOf(settings()).find((one) => one.id === id);
+			return entry ? priced(entry) : id === "demo" ? demoPrice : null;
+		},
+		redact,
+		clock,
+		newId,
+	});
+	const models = opened(
+		"models",
+		createModels({
+			models: modelsOf(settings()),
+			roles: settings().roles,
+			meter,
+			prices: {
+				cost(entry, usage) {
+					const cost = prices.cost(priced(entry), usage, clock.now());
+					return cost ?? { cost: null, currency: "USD" };
+				},
+			},
+			readAsset: (sha256) => store.assets.read(sha256),
+			clock,
+			newId,
+			log,
+		}),
+		(it) => it.close(),
+	);
+
+	// The gateway: one way in, one way out.
+	const filter = createPassFilter();
+	const memory = opened(
+		"memory",
+		createMessageMemory({ store, exchanges: settings().memory.exchanges, step: settings().memory.compress }),
+		(it) => it.stop(),
+	);
+	const web: Channel = createWebChannel({
+		async show(message) {
+			const row = await store.outbox.get(message.id);
+			const shown = row?.messageId ? await store.messages.get(row.messageId) : null;
+			if (!shown) return;
+			bus.publish({
+				type: "message",
+				conversation: shown.conversationId,
+				message: await present.message({ ...shown, text: message.text, delivery: "sent" }),
+			});
+		},
+	});
+	const channels = new Map<string, Channel>([[web.id, web]]);
+	const channelStates = new Map<string, { state: "up" | "connecting" | "down" | "off"; error: string | null }>();
+
+	const tools = createBuiltinTools({
+		files: workspace.paths.files,
+		keep: (data, info) => store.assets.put(data, info),
+		channels: () => [...channels.keys()],
+	});
+
+	async function keepFullText(recordId: string, text: string): Promise<string> {
+		const folder = join(workspace.paths.files, "results");
+		await mkdir(folder, { recursive: true, mode: 0o700 });
+		await writeFile(join(folder, `${recordId}.txt`), text, { mode: 0o600 });
+		return `results/${recordId}.txt`;
+	}
+
+	const payer = (claim: Claim) => ({
+		personId: claim.turn.personId,
+		tier: claim.turn.tier,
+		groupId: claim.conversation.groupId,
+		source: sourceOf(claim),
+	});
+
+	const gateway: Gateway = opened(
+		"gateway",
+		createGateway({
+			store,
+			bus,
+			filter,
+			model: models,
+			memory,
+			clock,
+			newId,
+			owner: `${process.pid}-${newId()}`,
+			runTurn,
+			channel: (id) => channels.get(id),
+			policy: () => ({ masters: [], allow: [], profile: null }),
+			locale,
+			settings(claim) {
+				const now = settings();
+				const picked = claim.rows.findLast((row) => row.model)?.model ?? claim.conversation.model;
+				return {
+					timezone: now.timezone,
+					locale: locale(),
+					limits: {
+						maxSteps: now.agent.maxSteps,
+						maxRounds: now.agent.maxRounds,
+						toolResultChars: 20_000,
+						stepResultChars: 48_000,
+						requestChars: requestCharsFor(models.contextTokens("chat", picked)),
+					},
+				};
+			},
+			async blocks() {
+				const { blocks, problems } = await workspace.prompt();
+				for (const one of problems) log.warn("workspace.problem", { message: one });
+				return [rulesBlock(locale()), ...blocks];
+			},
+			tools(claim) {
+				return createToolBox(tools, { allow: settings().safety.permissions[claim.turn.tier] });
+			},
+			async admission(claim) {
+				const admission = await fuse.admits(payer(claim));
+				if (admission.admitted) return null;
+				return {
+					policy: admission.policy,
+					until: admission.resetsAt,
+					sentence: fuse.sentence(admission, locale()),
+					tell: await fuse.tellOnce(claim.conversation.id),
+				};
+			},
+			present,
+			keepFullText,
+			log,
+		}),
+		(it) => it.close(graceMs),
+	);
+	opened(
+		"waiting for the fuse",
+		fuse.onChange(
+			() => void gateway.retryHeld().catch((error: unknown) => log.error("gateway.retry-failed", { message: (error as Error).message })),
+		),
+		(off) => off(),
+	);
+
+	// Settings that change while we run.
+	opened(
+		"config listener",
+		config.onChange((now, _before, change) => {
+			redact.add(config.secrets());
+			models.update({ models: modelsOf(now), roles: now.roles });
+			prices.override(overrides(now));
+			log.info("config.changed", { changed: change.changed, restartNeeded: change.restartNeeded });
+			void publishStatus();
+		}),
+		(off) => off(),
+	);
+
+	// HTTP.
+	const setup = createSetupCode(() => store.auth.hasUser());
+	const status = createStatus({
+		version,
+		startedAt,
+		config,
+		models,
+		fuse,
+		bus,
+		channels: () =>
+			[...channels.values()].map(({ id, type }) => ({
+				id,
+				type,
+				...(channelStates.get(id) ?? { state: "connecting" as const, error: null }),
+			})),
+		turns: async () => {
+			const waiting = await store.inbox.waiting();
+			return { running: gateway.running(), queued: waiting.people + waiting.background };
+		},
+		store,
+		locale: () => settings().locale,
+		agentName: async () => agentNameOf((await workspace.read("IDENTITY.md")).text),
+		clock,
+	});
+	async function publishStatus(): Promise<void> {
+		try {
+			bus.publish({ type: "status", status: await status() });
+		} catch (error) {
+			log.error("status.failed", { message: (error as Error).message });
+		}
+	}
+	const app = opened(
+		"http",
+		await buildApp({
+			store,
+			gateway,
+			bus,
+			config,
+			filter,
+			channels: () => [...channels.values()],
+			models: {
+				async test(input, signal) {
+					const known = "provider" in input ? null : modelsOf(settings()).find((one) => one.id === input.id);
+					if (known === undefined) return models.test(input.id, signal);
+					const entry = known ?? (config.resolveModel(input as Record<string, unknown>) as ModelSettings);
+					return models.test(entry, signal);
+				},
+				list: () => models.list(),
+			},
+			setup: {
+				async info() {
+					return {
+						needed: !(await store.auth.hasUser()),
+						locale: settings().locale,
+						timezone: settings().timezone,
+						providers: listProviders(),
+						detected: await detectLocal(AbortSignal.timeout(2_000)),
+					};
+				},
+				redeem: (code) => setup.redeem(code),
+				check: (code) => setup.check(code),
+			},
+			status,
+			token: () => token.token,
+			clock,
+			newId,
+			pageDir: findPage(),
+			publicUrl: () => settings().server.publicUrl,
+			listenHost: () => host,
+			log,
+			version,
+		}),
+		(it) => it.close(),
+	);
+
+	// Recovery comes before the doors open.
+	const { resumed } = await gateway.start();
+	if (resumed > 0) log.info("gateway.resumed", { turns: resumed });
+	for (const channel of channels.values()) {
+		await channel.start({
+			accept: (message) => gateway.accept(channel.id, message),
+			report: (state, error) => channelStates.set(channel.id, { state, error: error ?? null }),
+		});
+		opened(`channel ${channel.id}`, channel, (it) => it.stop());
+	}
+
+	const port = options.inProcess ? 0 : (environment.port ?? settings().server.port);
+	await listen(app, host, port);
+	const address = app.server.address() as AddressInfo;
+	const url = `http://${displayHost(host)}:${address.port}`;
+	await writeRuntime(home, {
+		pid: process.pid,
+		url: `http://${localHost(host)}:${address.port}`,
+		startedAt: new Date(startedAt).toISOString(),
+	});
+	fuse.start();
+	const pruning = setInterval(() => {
+		void Promise.all([
+			store.prune(clock.now(), keep),
+			store.ledger.pruneCalls(clock.now(), { days: keep.callDays, bytes: keep.bytes }),
+		]).catch((error: unknown) => log.error("store.prune-failed", { message: (error as Error).message }));
+	}, pruneEveryMs);
+	pruning.unref();
+	opened("pruning", pruning, clearInterval);
+	// What a first answer may need but a start must not wait for.
+	void prices.load();
+	void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
+
+	let stopping: Promise<void> | null = null;
+	return {
+		url,
+		token: token.token,
+		setupUrl: (await store.auth.hasUser()) ? null : `${url}/#setup=${setup.code}`,
+		stop() {
+			stopping ??= closeAll();
+			return stopping;
+		},
+	};
+}
+
+/** The source that a turn's calls are booked under. */
+function sourceOf(claim: Claim): "chat" | "heartbeat" | "alarm" | "job" {
+	const { origin } = claim.turn;
+	return origin === "heartbeat" || origin === "alarm" || origin === "job" ? origin : "chat";
+}
+
+async function listen(app: Awaited<ReturnType<typeof buildApp>>, host: string, port: number): Promise<void> {
+	try {
+		await app.listen({ host, port });
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code === "EADDRINUSE")
+			throw new StartRefused(
+				`Port ${port} on ${host} is taken: another program, or another OpenLani, listens there. Use --port N (0 picks a free one).`,
+			);
+		if (code === "EACCES") throw new StartRefused(`Port ${port} may not be used by this user. Use a port above 1023.`);
+		if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") throw new StartRefused(`This machine has no address ${host} to listen on.`);
+		throw error;
+	}
+}
+
+const bracketed = (host: string) => (host.includes(":") ? `[${host}]` : host);
+const displayHost = (host: string) => bracketed(host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host);
+const localHost = displayHost;
+
+/** The one-time code of this start. It works until an account exists, and once. */
+function createSetupCode(hasUser: () => Promise<boolean>) {
+	const code = randomBytes(18).toString("base64url");
+	const digest = (text: string) => createHash("sha256").update(text).digest();
+	let used = false;
+	const check = async (given: string) => !used && timingSafeEqual(digest(given), digest(code)) && !(await hasUser());
+	return {
+		code,
+		check,
+		async redeem(given: string): Promise<boolean> {
+			if (!(await check(given))) return false;
+			used = true;
+			return true;
+		},
+	};
+}
+
+/** The name in IDENTITY.md's first heading or `name:` line; "Lani" where there is none. */
+function agentNameOf(identity: string): string {
+	const named =
+		/^\s*[-*]?\s*\**(?:name|名字|姓名)\**\s*[:：]\s*\**\s*(.+?)\s*\**\s*$/im.exec(identity)?.[1] ?? /^#\s+(.+?)\s*$/m.exec(identity)?.[1];
+	return named && named.length <= 40 ? named : "Lani";
+}

@@ -1,0 +1,81 @@
+import type { Status } from "../http/contract.ts";
+import type { EventBus } from "./bus.ts";
+
+/** What `GET /api/v1/status` says, gathered from those who know. */
+export interface StatusOptions {
+	version: string;
+	startedAt: number;
+	config: {
+		errors(): { key: string; line: number | null; message: string }[];
+		restartNeeded(): string[];
+		safeMode(): boolean;
+		current(): { heartbeat: { enabled: boolean }; timezone: string };
+	};
+	models: {
+		describe(): Status["models"];
+		breakers(): Status["breakers"];
+		demo(): boolean;
+		usable(): boolean;
+	};
+	fuse: {
+		state(): Promise<{
+			limitTokens: number | null;
+			usedTokens: number;
+			reservedTokens: number;
+			limitCost: number | null;
+			usedCost: number;
+			state: "ok" | "warn" | "blown";
+			resetsAt: number;
+		}>;
+	};
+	bus: EventBus;
+	channels(): Status["channels"];
+	turns(): Promise<Status["turns"]>;
+	store: { health(): Promise<{ ok: boolean }> };
+	locale(): string | null;
+	agentName(): Promise<string>;
+	clock: { now(): number };
+}
+
+export function createStatus(options: StatusOptions): () => Promise<Status> {
+	const { config, models } = options;
+
+	return async () => {
+		const [fuse, turns, health, agentName] = await Promise.all([
+			options.fuse.state(),
+			options.turns(),
+			options.store.health(),
+			options.agentName(),
+		]);
+		const channels = options.channels();
+		const safeMode = config.safeMode() || !models.usable();
+		const degraded = !health.ok || fuse.state === "blown" || channels.some((channel) => channel.state === "down");
+		return {
+			version: options.version,
+			startedAt: new Date(options.startedAt).toISOString(),
+			state: safeMode ? "safe-mode" : degraded ? "degraded" : "ok",
+			fuse: {
+				limitTokens: fuse.limitTokens,
+				usedTokens: fuse.usedTokens,
+				reservedTokens: fuse.reservedTokens,
+				limitCost: fuse.limitCost,
+				usedCost: fuse.usedCost,
+				state: fuse.state,
+				resetsAt: new Date(fuse.resetsAt).toISOString(),
+			},
+			config: { errors: config.errors(), restartNeeded: config.restartNeeded() },
+			// Nothing beats yet in this version: what is not there is off.
+			heartbeat: { enabled: false, nextAt: null, lastAt: null, beats: 0, savedCalls: 0, savedTokens: 0 },
+			channels,
+			sandbox: { backend: "none" },
+			breakers: models.breakers(),
+			embeddings: { model: "none", state: "off", indexed: 0, total: 0 },
+			models: models.describe(),
+			demo: models.demo(),
+			turns,
+			locale: options.locale(),
+			timezone: config.current().timezone,
+			agentName,
+		};
+	};
+}
