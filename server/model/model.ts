@@ -115,11 +115,14 @@ export type ModelErrorKind =
 
 /** A request that failed for good, after retries and fallbacks. `message` is for the log and holds no secrets. */
 export class ModelError extends Error {
-	
 	readonly kind: ModelErrorKind;
 	readonly status: number | null;
 	readonly retryAfterMs: number | null;
-	constructor(kind: ModelErrorKind, message: string, options: { status?: number | null; retryAfterMs?: number | null; cause?: unknown } = {}) {
+	constructor(
+		kind: ModelErrorKind,
+		message: string,
+		options: { status?: number | null; retryAfterMs?: number | null; cause?: unknown } = {},
+	) {
 		super(message, options.cause === undefined ? undefined : { cause: options.cause });
 		this.name = "ModelError";
 		this.kind = kind;

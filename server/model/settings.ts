@@ -19,7 +19,8 @@ export interface ModelPrice {
 	input: number;
 	cachedInput?: number;
 	output: number;
-	currency: string;
+	/** Default USD. */
+	currency?: string;
 }
 
 export interface ModelSettings {

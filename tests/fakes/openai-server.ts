@@ -334,11 +334,12 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 		const input: unknown = request.body?.input;
 		const texts = typeof input === "string" ? [input] : Array.isArray(input) ? input : null;
 		if (!texts || texts.length === 0 || !texts.every((text) => typeof text === "string" && text !== "")) {
-			return fail(response, request, 400, {
+			fail(response, request, 400, {
 				message: "'input' must be a non-empty string or a list of them.",
 				type: "invalid_request_error",
 				param: "input",
 			});
+			return;
 		}
 		const dimensions = typeof request.body.dimensions === "number" ? request.body.dimensions : (options.dimensions ?? 64);
 		const data = texts.map((text: string, index: number) => ({ object: "embedding", index, embedding: embeddingOf(text, dimensions) }));

@@ -1,0 +1,487 @@
+/** One request from the first attempt to the last: keys, breakers, retries, fallback, and the meter around every attempt. */
+import type { Hosts } from "./breaker.ts";
+import { type Target, targetOf } from "./candidates.ts";
+import { DEMO_ID, type Demo } from "./demo/demo.ts";
+import type { KeyRing } from "./keys.ts";
+import {
+	type CallEnd,
+	type CallStart,
+	type Meter,
+	ModelError,
+	type ModelEvent,
+	type ModelReply,
+	type ModelRequest,
+	type Usage,
+} from "./model.ts";
+import { AttemptFailed, type Client, type WireAnswer } from "./openai/client.ts";
+import type { RawUsage } from "./openai/collect.ts";
+import type { Learned } from "./openai/quirks.ts";
+import { type Written, writeChat } from "./openai/writer.ts";
+import { maskKey } from "./redact.ts";
+import { DEFAULT_CONTEXT_TOKENS, type ModelSettings } from "./settings.ts";
+import type { TokenCounter } from "./tokens.ts";
+
+export interface Prices {
+	/** Null cost = price unknown. */
+	cost(settings: ModelSettings, usage: Omit<Usage, "cost" | "currency">): { cost: number | null; currency: string };
+}
+
+export interface EngineDeps {
+	client: Client;
+	demo: Demo;
+	ring: KeyRing;
+	hosts: Hosts;
+	learned: Learned;
+	tokens: TokenCounter;
+	meter: Meter;
+	prices: Prices;
+	readAsset(sha256: string): Promise<Uint8Array>;
+	clock: { now(): number };
+	newId(): string;
+	random(): number;
+	sleep(ms: number, signal: AbortSignal): Promise<void>;
+	log: { info(event: string, data?: Record<string, unknown>): void; warn(event: string, data?: Record<string, unknown>): void };
+}
+
+export interface Engine {
+	/** Streams one answer from the first of `list` that gives one. `once`: a single attempt, for tests of a model. */
+	stream(request: ModelRequest, list: ModelSettings[], signal: AbortSignal, once?: boolean): AsyncGenerator<ModelEvent>;
+}
+
+/** Failed attempts (server, network, time) of one request at one model. */
+const MOST_FAILURES = 3;
+const MOST_RATE_WAITS = 4;
+const MOST_LESSONS = 5;
+const MOST_ATTEMPTS = 16;
+/** Another model begins within this time after the first refusal (the promise is 30 s). */
+const FALLBACK_MS = 25_000;
+/** All waiting of one request when no other model could answer. */
+const ALONE_MS = 60_000;
+/** A longer Retry-After is not waited for: that key is out until then. */
+const LONG_WAIT_MS = 60_000;
+const FIRST_BACKOFF_MS = 500;
+const MOST_BACKOFF_MS = 8_000;
+const IMAGE_TOKENS = 1_000;
+
+/** What goes on over one request. */
+interface Run {
+	request: ModelRequest;
+	signal: AbortSignal;
+	attempts: number;
+	callIds: string[];
+	startedAt: number;
+	/** Clock time of the first refusal. */
+	refusedAt: number | null;
+	waitedMs: number;
+	/** Something was streamed that a new attempt makes void. */
+	dirty: boolean;
+	lastModel: string | null;
+	lastReason: string;
+}
+
+export function createEngine(deps: EngineDeps): Engine {
+	const { clock, ring, hosts, tokens, meter, learned } = deps;
+	/** What came with calls and must be sent back with them. */
+	const extras = new Map<string, unknown>();
+
+	async function* stream(request: ModelRequest, list: ModelSettings[], signal: AbortSignal, once = false): AsyncGenerator<ModelEvent> {
+		const run: Run = {
+			request,
+			signal,
+			attempts: 0,
+			callIds: [],
+			startedAt: performance.now(),
+			refusedAt: null,
+			waitedMs: 0,
+			dirty: false,
+			lastModel: null,
+			lastReason: "",
+		};
+		const errors: ModelError[] = [];
+		for (const [place, settings] of list.entries()) {
+			if (settings.id === DEMO_ID) {
+				yield* demoAttempt(settings, run);
+				return;
+			}
+			const target = targetOf(settings);
+			if ("problem" in target) {
+				errors.push(new ModelError("no-model", `${settings.id}: ${target.problem}`));
+				continue;
+			}
+			const others = list.slice(place + 1);
+			const error = yield* tryModel(target, run, () => others.some(callable), once);
+			if (error === null) return;
+			errors.push(error);
+			if (stopsTheWalk(error)) break;
+			deps.log.warn("model.gave-up", { model: settings.id, kind: error.kind, status: error.status, error: error.message });
+		}
+		// The first model that could be asked says best what is wrong.
+		throw errors.find((error) => error.kind !== "no-model") ?? errors[0] ?? new ModelError("no-model", "no model is configured");
+	}
+
+	function callable(settings: ModelSettings): boolean {
+		if (settings.id === DEMO_ID) return true;
+		const target = targetOf(settings);
+		return !("problem" in target) && hosts.peek(target.origin) === 0 && ring.freeIn(target.origin, settings.model, target.keys) === null;
+	}
+
+	/** Null when the model answered. */
+	async function* tryModel(
+		target: Target,
+		run: Run,
+		hasOther: () => boolean,
+		once: boolean,
+	): AsyncGenerator<ModelEvent, ModelError | null> {
+		const { settings, origin } = target;
+		const turnId = run.request.context.turnId;
+		let failures = 0;
+		let rateWaits = 0;
+		let lessons = 0;
+		let last: ModelError | null = null;
+		let written: Written | null = null;
+		for (;;) {
+			if (run.signal.aborted) throw new ModelError("aborted", "stopped");
+			const key = ring.take(origin, settings.model, target.keys, turnId);
+			if (key === null) return last ?? setAsideError(target);
+			const gate = hosts.enter(origin);
+			if (gate.waitMs > 0) {
+				const patience = gate.why === "open" ? 0 : remaining(run, hasOther());
+				if (once || gate.waitMs > patience) {
+					return (
+						last ??
+						new ModelError(gate.why === "paused" ? "rate-limited" : "server", `${origin} is left alone for ${gate.waitMs} ms`, {
+							retryAfterMs: gate.waitMs,
+						})
+					);
+				}
+				await pause(gate.waitMs, run);
+				continue;
+			}
+			const quirks = learned.of(target.baseUrl, settings.model, target.preset.quirks);
+			let left = false;
+			try {
+				written ??= await writeChat(run.request, {
+					modelName: settings.model,
+					quirks,
+					sendsImages: settings.kind === "multimodal",
+					maxOutputTokens: Math.max(
+						1,
+						Math.min(run.request.maxOutputTokens ?? settings.limits.maxOutputTokens, settings.limits.maxOutputTokens),
+					),
+					readAsset: deps.readAsset,
+					extraOf: (id) => extras.get(id),
+				});
+				yield* announce(settings, run);
+				const reply = yield* attempt(target, key, written, run, hasOther);
+				hosts.leave(origin, "ok");
+				left = true;
+				ring.good(origin, key, settings.model);
+				yield { type: "end", reply };
+				return null;
+			} catch (thrown) {
+				if (!(thrown instanceof AttemptFailed)) throw thrown;
+				const { error, refusal } = thrown.failure;
+				last = error;
+				const health = error.kind === "server" || error.kind === "network" || error.kind === "timeout" || error.kind === "protocol";
+				hosts.leave(origin, health ? "failed" : "neutral", error.retryAfterMs);
+				left = true;
+				if (error.kind === "aborted") throw error;
+				run.refusedAt ??= clock.now();
+				run.lastReason = reasonOf(error);
+				if (run.attempts >= MOST_ATTEMPTS) return error;
+				switch (error.kind) {
+					case "bad-request": {
+						const sent = {
+							hadReasoning: run.request.messages.some((message) => message.role === "assistant" && message.calls.length > 0),
+							keys: Object.keys(written?.shown ?? {}),
+						};
+						const status = error.status;
+						if (
+							refusal &&
+							(status === 400 || status === 422 || status === null) &&
+							lessons < MOST_LESSONS &&
+							learned.learn(target.baseUrl, settings.model, target.preset.quirks, refusal, sent)
+						) {
+							deps.log.info("model.adapted", { model: settings.id, error: error.message });
+							lessons++;
+							written = null;
+							continue;
+						}
+						return error;
+					}
+					case "auth":
+					case "payment":
+						ring.setAside(origin, key, `refused with ${error.status ?? error.kind}`, error.status === 403 ? { model: settings.model } : {});
+						deps.log.warn("model.key-set-aside", {
+							model: settings.id,
+							key: key ? maskKey(key) : null,
+							status: error.status,
+							kind: error.kind,
+						});
+						if (once || key === "") return error;
+						continue;
+					case "rate-limited": {
+						if (once) return error;
+						const asked = error.retryAfterMs;
+						if (asked !== null && asked > LONG_WAIT_MS) {
+							if (key === "") hosts.pause(origin, asked);
+							ring.setAside(origin, key, "rate limited", { ms: asked });
+							if (key === "") return error;
+							continue;
+						}
+						if (++rateWaits > MOST_RATE_WAITS) return error;
+						hosts.pause(origin, asked ?? backoff(rateWaits + 1));
+						ring.rotate(origin, settings.model, turnId);
+						continue;
+					}
+					case "server":
+					case "network":
+					case "timeout":
+					case "protocol": {
+						failures++;
+						const other = hasOther();
+						// A model that says nothing in time has had its chance when another can answer.
+						if (once || failures >= MOST_FAILURES || (other && error.kind === "timeout")) return error;
+						const ms = error.retryAfterMs ?? backoff(failures);
+						if (ms > remaining(run, other)) return error;
+						await pause(ms, run);
+						continue;
+					}
+					default:
+						return error;
+				}
+			} finally {
+				// Left by an early return of the reader, by the fuse, or by a fault of ours.
+				if (!left) hosts.leave(origin, "neutral");
+			}
+		}
+	}
+
+	/** One attempt with the meter around it. Throws `AttemptFailed`, or what the meter throws. */
+	async function* attempt(
+		target: Target,
+		key: string,
+		written: Written,
+		run: Run,
+		hasOther: () => boolean,
+	): AsyncGenerator<ModelEvent, ModelReply> {
+		const { settings } = target;
+		const text = written.images > 0 ? JSON.stringify(written.shown) : written.json;
+		const counted = tokens.count(settings.model, text);
+		const estimated = counted + written.images * IMAGE_TOKENS;
+		const firstByteMs =
+			run.refusedAt !== null && hasOther()
+				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
+				: undefined;
+		const metered = yield* through(
+			settings,
+			key,
+			written.shown,
+			estimated,
+			run,
+			deps.client.chat(
+				{
+					baseUrl: target.baseUrl,
+					key,
+					json: written.json,
+					limits: settings.limits,
+					firstByteMs,
+					names: written.names,
+					thinksUnopened: learned.thinksUnopened(target.baseUrl, settings.model),
+					nearlyFull: estimated > (settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS) * 0.9,
+				},
+				run.signal,
+			),
+		);
+		const { answer, reply } = metered;
+		if (answer.usage && answer.usage.inputTokens > 0 && written.images === 0)
+			tokens.learn(settings.model, counted, answer.usage.inputTokens);
+		if (answer.strayClose || learned.thinksUnopened(target.baseUrl, settings.model))
+			learned.setThinksUnopened(target.baseUrl, settings.model, answer.strayClose);
+		for (const [id, extra] of answer.extras) {
+			if (extras.size >= 2_000) extras.delete(extras.keys().next().value ?? "");
+			extras.set(id, extra);
+		}
+		return reply;
+	}
+
+	async function* demoAttempt(settings: ModelSettings, run: Run): AsyncGenerator<ModelEvent> {
+		yield* announce(settings, run);
+		const shown = { model: settings.model, tools: run.request.tools.map((tool) => tool.name), messages: run.request.messages };
+		const estimated = tokens.count(settings.model, JSON.stringify(shown));
+		const { reply } = yield* through(settings, null, shown, estimated, run, deps.demo.answer(run.request, run.signal));
+		yield { type: "end", reply };
+	}
+
+	async function* through(
+		settings: ModelSettings,
+		key: string | null,
+		shown: unknown,
+		estimated: number,
+		run: Run,
+		wire: ReturnType<Client["chat"]>,
+	): AsyncGenerator<ModelEvent, { answer: WireAnswer; reply: ModelReply }> {
+		const started = performance.now();
+		const maxOutputTokens = Math.min(run.request.maxOutputTokens ?? settings.limits.maxOutputTokens, settings.limits.maxOutputTokens);
+		const start: CallStart = {
+			context: run.request.context,
+			model: settings.id,
+			modelName: settings.model,
+			key: key ? maskKey(key) : null,
+			attempt: ++run.attempts,
+			request: shown,
+			estimatedInputTokens: estimated,
+			maxOutputTokens,
+			startedAt: clock.now(),
+		};
+		const id = await meter.open(start);
+		run.callIds.push(id);
+		let received = "";
+		let end: CallEnd | null = null;
+		const close = (part: Omit<CallEnd, "ms">) => {
+			end = { ...part, ms: Math.round(performance.now() - started) };
+			return meter.close(id, end);
+		};
+		try {
+			for await (const event of wire) {
+				switch (event.type) {
+					case "text":
+					case "reasoning":
+						received += event.text;
+						run.dirty = true;
+						yield event;
+						break;
+					case "void":
+						yield { type: "restart", model: settings.id, reason: "thinking" };
+						break;
+					case "end": {
+						const { answer } = event;
+						const usage = usageOf(
+							settings,
+							answer.usage,
+							estimated,
+							received + answer.calls.map((call) => call.name + call.arguments).join(""),
+						);
+						const firstByteMs = Math.round(answer.firstByteMs);
+						await close({
+							response: { text: answer.text, reasoning: answer.reasoning, calls: answer.calls, finish: answer.finish },
+							error: null,
+							usage,
+							firstByteMs,
+						});
+						const reply: ModelReply = {
+							text: answer.text,
+							reasoning: answer.reasoning,
+							calls: answer.calls,
+							finish: answer.finish,
+							usage,
+							model: settings.id,
+							modelName: settings.model,
+							callIds: run.callIds,
+							ms: Math.round(performance.now() - run.startedAt),
+							firstByteMs,
+						};
+						return { answer, reply };
+					}
+				}
+			}
+			throw new AttemptFailed(
+				{ error: new ModelError("protocol", "the answer ended without an end"), refusal: null, mayHaveCost: true },
+				received,
+				null,
+			);
+		} catch (thrown) {
+			if (end === null) {
+				const failed = thrown instanceof AttemptFailed ? thrown : null;
+				const error = failed?.failure.error ?? (thrown instanceof ModelError ? thrown : new ModelError("protocol", "a fault of ours"));
+				await close({
+					response: received === "" ? null : { text: received, partial: true },
+					error: { kind: error.kind, message: error.message, status: error.status },
+					usage: received !== "" || (failed?.failure.mayHaveCost ?? false) ? usageOf(settings, null, estimated, received) : null,
+					firstByteMs: failed?.firstByteMs == null ? null : Math.round(failed.firstByteMs),
+				});
+			}
+			throw thrown;
+		} finally {
+			// The reader went away in the middle.
+			if (end === null) {
+				await close({
+					response: received === "" ? null : { text: received, partial: true },
+					error: { kind: "aborted", message: "the answer was not read to its end", status: null },
+					usage: usageOf(settings, null, estimated, received),
+					firstByteMs: null,
+				});
+			}
+		}
+	}
+
+	function usageOf(settings: ModelSettings, reported: RawUsage | null, estimatedInput: number, output: string): Usage {
+		const counted = {
+			inputTokens: estimatedInput,
+			cachedTokens: 0,
+			outputTokens: tokens.count(settings.model, output),
+			reasoningTokens: 0,
+		};
+		const whole = reported !== null && reported.inputTokens > 0 && (reported.outputTokens > 0 || output === "");
+		const used = whole
+			? reported
+			: {
+					...counted,
+					...(reported?.inputTokens ? { inputTokens: reported.inputTokens, cachedTokens: reported.cachedTokens } : {}),
+					...(reported?.outputTokens ? { outputTokens: reported.outputTokens } : {}),
+				};
+		const usage = { ...used, estimated: !whole };
+		const price = settings.id === DEMO_ID ? { cost: 0, currency: "USD" } : deps.prices.cost(settings, usage);
+		return { ...usage, ...price };
+	}
+
+	function* announce(settings: ModelSettings, run: Run): Generator<ModelEvent> {
+		const changed = run.lastModel !== null && run.lastModel !== settings.id;
+		if (run.dirty || changed) yield { type: "restart", model: settings.id, reason: run.lastReason };
+		run.dirty = false;
+		run.lastModel = settings.id;
+	}
+
+	/** Ms that may still be waited. */
+	function remaining(run: Run, other: boolean): number {
+		if (!other) return ALONE_MS - run.waitedMs;
+		return run.refusedAt === null ? FALLBACK_MS : run.refusedAt + FALLBACK_MS - clock.now();
+	}
+
+	async function pause(ms: number, run: Run): Promise<void> {
+		run.refusedAt ??= clock.now();
+		run.waitedMs += ms;
+		await deps.sleep(ms, run.signal);
+	}
+
+	function backoff(failures: number): number {
+		const full = Math.min(MOST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+		return Math.round(full * (0.5 + deps.random() / 2));
+	}
+
+	function setAsideError(target: Target): ModelError {
+		const keys = ring.status(target.origin, target.settings.model, target.keys);
+		const limited = keys.every((key) => key.reason === "rate limited");
+		const ms = ring.freeIn(target.origin, target.settings.model, target.keys);
+		return new ModelError(
+			limited ? "rate-limited" : keys.some((key) => key.reason?.includes("402") || key.reason?.includes("payment")) ? "payment" : "auth",
+			`${target.settings.id}: every key is set aside (${keys[0]?.reason ?? ""})`,
+			{
+				retryAfterMs: ms,
+			},
+		);
+	}
+
+	return { stream };
+}
+
+/** A request that is wrong in itself is wrong for every model; one that names a missing model is not. */
+function stopsTheWalk(error: ModelError): boolean {
+	if (error.kind === "context-length") return true;
+	return error.kind === "bad-request" && error.status !== 404 && error.status !== 405 && error.status !== 410;
+}
+
+/** For people: which model answers instead, and why, without internals. */
+function reasonOf(error: ModelError): string {
+	return error.status === null ? error.kind : `${error.kind} (${error.status})`;
+}
