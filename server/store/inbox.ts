@@ -121,7 +121,7 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 		return row ? { messageId: row.id, turnId: row.inbox_turn, duplicate: true, supersededIds: [], message: toMessageRow(row) } : null;
 	}
 
-	/** Rows wait again, as if they had not been claimed; the conversation is free, or leased to `owner`. */
+	/** Rows wait again, as if they had not been claimed; a turn without a step is queued again. The conversation is free, or leased to `owner`. */
 	async function giveBack(turnId: string, owner: string | null, until: number): Promise<void> {
 		await db.transaction().execute(async (trx) => {
 			await trx
@@ -130,6 +130,11 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 				.where("turn_id", "=", turnId)
 				.where("state", "=", "claimed")
 				.execute();
+			const begun = await trx.selectFrom("steps").select("step").where("turn_id", "=", turnId).limit(1).executeTakeFirst();
+			if (!begun) {
+				await trx.updateTable("inbox").set({ joined_step: null }).where("turn_id", "=", turnId).where("state", "=", "waiting").execute();
+				await trx.updateTable("turns").set({ state: "queued", started_at: null }).where("id", "=", turnId).where("state", "=", "running").execute();
+			}
 			await trx
 				.updateTable("conversations")
 				.set({ lease_owner: owner, lease_until: until })
