@@ -1,0 +1,61 @@
+import { useEffect, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { clockTime } from "../lib/format.ts";
+import { useLiveState, useSession, useStatus } from "./session.tsx";
+import css from "./shell.module.css";
+
+/** Sentences about the whole daemon, one line each, most urgent first. */
+export function Banners() {
+	const { t, i18n } = useTranslation();
+	const status = useStatus();
+	const fuse = status?.fuse;
+	return (
+		<>
+			<Reconnecting />
+			{status?.state === "safe-mode" && (
+				<p className={css.banner} data-tone="dawn" role="status">
+					<b>{t("safeMode.title")}</b> {t("safeMode.text")} <Link to="/settings">{t("safeMode.link")}</Link>
+				</p>
+			)}
+			{fuse?.state === "blown" && (
+				<p className={css.banner} data-tone="dawn" role="status">
+					{t("fuse.blown", { time: clockTime(fuse.resetsAt, i18n.language) })} <Link to="/settings">{t("fuse.raise")}</Link>
+				</p>
+			)}
+			{fuse?.state === "warn" && fuse.limitTokens !== null && (
+				<p className={css.banner} data-tone="dawn" role="status">
+					{t("fuse.warn", { percent: Math.round((fuse.usedTokens / fuse.limitTokens) * 100) })}{" "}
+					<Link to="/settings">{t("fuse.raise")}</Link>
+				</p>
+			)}
+		</>
+	);
+}
+
+/** Short breaks pass unseen; after a moment the page says what it does and when. */
+function Reconnecting() {
+	const { t } = useTranslation();
+	const { live } = useSession();
+	const state = useLiveState();
+	const [now, setNow] = useState(Date.now);
+	const waiting = state.kind === "waiting";
+	const [since, setSince] = useState<number | null>(null);
+	const away = state.kind !== "open";
+	useEffect(() => {
+		if (!away) return setSince(null);
+		setSince((before) => before ?? Date.now());
+		const timer = setInterval(() => setNow(Date.now()), 250);
+		return () => clearInterval(timer);
+	}, [away]);
+	if (!away || since === null || now - since < 1200) return null;
+	const seconds = waiting ? Math.max(0, Math.ceil((state.retryAt - now) / 1000)) : 0;
+	return (
+		<p className={css.banner} data-tone="dawn" role="alert">
+			<span className="tabular">{seconds > 0 ? t("offline.reconnecting", { seconds }) : t("offline.now")}</span> {t("offline.kept")}{" "}
+			<button type="button" onClick={() => live.retryNow()}>
+				{t("offline.retry")}
+			</button>
+		</p>
+	);
+}

@@ -1,0 +1,125 @@
+import { ActionIcon } from "@mantine/core";
+import { Menu as MenuIcon, MessageCircle, Settings } from "lucide-react";
+import { type ReactNode, Suspense, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { NavLink, Outlet, useMatch } from "react-router";
+import { clockTime, fullCount, shortCount } from "../lib/format.ts";
+import { Mark } from "../ui/mark.tsx";
+import { Chip, Dot, type Tone } from "../ui/parts.tsx";
+import { Banners } from "./banners.tsx";
+import { PageMenu } from "./page-menu.tsx";
+import { useBusy, useLiveState, useStatus } from "./session.tsx";
+import css from "./shell.module.css";
+
+const collapsedKey = "openlani.nav";
+
+/** Header, side bar (bottom bar on a phone) and the page. */
+export function Shell() {
+	const { t } = useTranslation();
+	const [collapsed, setCollapsed] = useState(() => localStorage.getItem(collapsedKey) === "1");
+	const inThread = useMatch("/chat/:id") !== null;
+	const toggle = () => {
+		localStorage.setItem(collapsedKey, collapsed ? "0" : "1");
+		setCollapsed(!collapsed);
+	};
+	return (
+		<div className={css.shell} data-collapsed={collapsed || undefined} data-thread={inThread || undefined}>
+			<a href="#content" className={css.skip}>
+				{t("app.skip")}
+			</a>
+			<header className={css.header}>
+				<ActionIcon
+					variant="subtle"
+					color="gray"
+					onClick={toggle}
+					aria-label={t("app.collapse")}
+					aria-expanded={!collapsed}
+					className={css.burger}
+				>
+					<MenuIcon size={18} aria-hidden="true" />
+				</ActionIcon>
+				<NavLink to="/chat" className={css.brand} aria-label="OpenLani">
+					<Mark />
+					<span>OpenLani</span>
+				</NavLink>
+				<AgentState />
+				<span className={css.space} />
+				<TodayChip />
+				<PageMenu />
+			</header>
+			<nav className={css.nav} aria-label={t("app.navigation")}>
+				<NavItem to="/chat" icon={<MessageCircle size={18} aria-hidden="true" />} label={t("app.chat")} />
+				<NavItem to="/settings" icon={<Settings size={18} aria-hidden="true" />} label={t("app.settings")} last />
+			</nav>
+			<main className={css.main} id="content" tabIndex={-1}>
+				<Banners />
+				<div className={css.page}>
+					<Suspense fallback={null}>
+						<Outlet />
+					</Suspense>
+				</div>
+			</main>
+		</div>
+	);
+}
+
+function NavItem({ to, icon, label, last = false }: { to: string; icon: ReactNode; label: string; last?: boolean }) {
+	return (
+		<NavLink to={to} className={css.navItem} data-last={last || undefined} title={label}>
+			{icon}
+			<span>{label}</span>
+		</NavLink>
+	);
+}
+
+function AgentState() {
+	const { t } = useTranslation();
+	const status = useStatus();
+	const live = useLiveState();
+	const busy = useBusy();
+	const [word, tone]: [string, Tone] =
+		live.kind === "waiting" || live.kind === "closed"
+			? [t("state.offline"), "dawn"]
+			: live.kind === "connecting"
+				? [t("state.connecting"), "plain"]
+				: status?.state === "safe-mode"
+					? [t("state.safeMode"), "dawn"]
+					: status?.fuse.state === "blown"
+						? [t("state.blown"), "dawn"]
+						: busy
+							? [t("state.working"), "accent"]
+							: [t("state.idle"), "ok"];
+	return (
+		<span className={css.agent} role="status">
+			{status?.agentName && <span className={css.agentName}>{status.agentName}</span>}
+			{status?.agentName && <span aria-hidden="true">·</span>}
+			<Dot tone={tone} />
+			<span>{word}</span>
+		</span>
+	);
+}
+
+function TodayChip() {
+	const { t, i18n } = useTranslation();
+	const status = useStatus();
+	if (!status) return null;
+	const { usedTokens, limitTokens, state } = status.fuse;
+	const beat = status.heartbeat.enabled ? status.heartbeat.nextAt : null;
+	const title =
+		limitTokens === null
+			? t("app.tokensTodayOpen", { used: fullCount(usedTokens, i18n.language) })
+			: t("app.tokensToday", { used: fullCount(usedTokens, i18n.language), limit: fullCount(limitTokens, i18n.language) });
+	return (
+		<>
+			<Chip tone={state === "ok" ? "ok" : "dawn"} title={title}>
+				<span className={css.chipWord}>{t("app.today")}</span>
+				{limitTokens === null ? shortCount(usedTokens) : `${shortCount(usedTokens)} / ${shortCount(limitTokens)}`}
+			</Chip>
+			{beat && (
+				<span className={css.beat}>
+					<Chip tone="dawn">{t("app.nextBeat", { time: clockTime(beat, i18n.language) })}</Chip>
+				</span>
+			)}
+		</>
+	);
+}

@@ -1,0 +1,39 @@
+import { useMediaQuery } from "@mantine/hooks";
+import { lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { useParams } from "react-router";
+import css from "./chat-page.module.css";
+import { ConversationList } from "./conversation-list.tsx";
+import { NewChat } from "./new-chat.tsx";
+import { ThreadPage } from "./thread-page.tsx";
+
+const WhyPanel = lazy(() => import("./why-panel.tsx"));
+
+/** The list beside the conversation; on a phone each is a page of its own. */
+export default function ChatPage() {
+	const { id } = useParams();
+	const phone = useMediaQuery("(max-width: 720px)", window.matchMedia("(max-width: 720px)").matches, { getInitialValueInEffect: false });
+	const [why, setWhy] = useState<string | null>(null);
+	// biome-ignore lint/correctness/useExhaustiveDependencies: another conversation has other reasons
+	useEffect(() => setWhy(null), [id]);
+	const closeWhy = useCallback(() => {
+		setWhy((turnId) => {
+			// Back to the button that opened it.
+			if (turnId) document.querySelector<HTMLElement>(`[data-why="${CSS.escape(turnId)}"]`)?.focus();
+			return null;
+		});
+	}, []);
+	const showList = !phone || id === undefined;
+	const showThread = !phone || id !== undefined;
+	return (
+		<div className={css.chat} data-why={why ? "" : undefined}>
+			{showList && <ConversationList />}
+			{showThread &&
+				(id === undefined || id === "new" ? <NewChat phone={phone} /> : <ThreadPage key={id} id={id} phone={phone} onWhy={setWhy} />)}
+			{why && (
+				<Suspense fallback={null}>
+					<WhyPanel turnId={why} onClose={closeWhy} />
+				</Suspense>
+			)}
+		</div>
+	);
+}
