@@ -92,7 +92,8 @@ async function answer(state: CallsState, step: StepRecord, record: CallRecord, s
 	const tool = state.deps.tools.get(call.name);
 	if (record.state === "started" && tool?.effect !== "none" && tool?.effect !== "row") return interrupted(INTERRUPTED);
 	if (signal.aborted) return stopAnswer(signal, CANCELLED_BEFORE, "skipped");
-	const before = firstResult(state.earlier, record);
+	// `finish` does nothing but end the turn; answering it with an old result would keep the turn going.
+	const before = call.name === "finish" ? undefined : firstResult(state.earlier, record);
 	if (before)
 		return {
 			state: before.state === "done" ? "done" : "failed",

@@ -17,7 +17,7 @@ export function createNow(): Tool {
 export function describeTime(at: number, timezone: string): string {
 	const part: Record<string, string> = {};
 	for (const { type, value } of format(timezone).formatToParts(at)) part[type] = value;
-	const offset = part.timeZoneName === "GMT" ? "UTC" : (part.timeZoneName ?? "").replace("GMT", "UTC");
+	const offset = part.timeZoneName === "GMT" ? "UTC+00:00" : (part.timeZoneName ?? "").replace("GMT", "UTC");
 	const zone = knownZone(timezone) ? timezone : "UTC";
 	return `${part.year}-${part.month}-${part.day} ${part.weekday} ${part.hour}:${part.minute}:${part.second} ${zone} (${offset}); ${new Date(at).toISOString()}`;
 }
