@@ -1,0 +1,38 @@
+/** The scripted OpenAI-compatible server as a process of its own: answers by the message's beginning, notes times on request. */
+import { startFakeOpenAI } from "../tests/fakes/openai-server.ts";
+import { ASKS, type ModelCommand, type ModelMessage, REPLY, SLOW } from "./lib/messages.ts";
+
+const now = () => performance.timeOrigin + performance.now();
+let noting: "times" | "bodies" | "nothing" = "nothing";
+let times: NonNullable<ModelMessage["times"]> = [];
+let bodies: string[] = [];
+
+// Not strict: checking what is sent is the tests' business and would cost the time that is to be measured.
+const server = await startFakeOpenAI({ record: false, strict: false });
+server.otherwise((request) => {
+	const { lastUser } = request;
+	if (noting === "bodies") bodies.push(request.raw);
+	if (noting === "times") {
+		const entry = { arrivedAt: now(), endedAt: Number.NaN, lastUser: lastUser.slice(-200) };
+		times.push(entry);
+		void request.finished.then(() => {
+			entry.endedAt = now();
+		});
+	}
+	if (lastUser.includes(ASKS.tool) && request.lastTool === null) return { calls: [{ name: "now", arguments: {} }] };
+	if (lastUser.includes(ASKS.slow)) return { text: Array.from({ length: SLOW.tokens }, (_, n) => `token${n} `), betweenMs: SLOW.everyMs };
+	return { text: REPLY };
+});
+
+const say = (message: ModelMessage) => process.send?.(message);
+process.on("message", (command: ModelCommand) => {
+	if ("note" in command) {
+		noting = command.note;
+		times = [];
+		bodies = [];
+		say({});
+	} else say(command.get === "times" ? { times } : { bodies });
+});
+process.on("SIGTERM", () => void server.close().then(() => process.exit(0)));
+process.on("disconnect", () => process.exit(0));
+say({ url: server.url });
