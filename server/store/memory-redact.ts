@@ -8,13 +8,21 @@ const mark = "[removed]";
 const leastNeedle = 8;
 
 /** Forgetting in the log of the conversations: messages, steps, tool calls, recorded model calls and kept events that carry a text. */
-export function memoryRedaction(db: Kysely<Database>): Pick<MemoryStore, "redactMessages" | "turnOfMessage"> {
+export function memoryRedaction(db: Kysely<Database>): Pick<MemoryStore, "redactMessages" | "turnOfMessage" | "messagesOf"> {
 	return {
 		async turnOfMessage(id) {
 			const row = await db.selectFrom("messages").select(["turn_id", "conversation_id"]).where("id", "=", id).executeTakeFirst();
 			if (!row) return null;
 			const mates = row.turn_id ? await db.selectFrom("messages").select("id").where("turn_id", "=", row.turn_id).orderBy("position").execute() : [];
 			return { turnId: row.turn_id, conversationId: row.conversation_id, messageIds: mates.length > 0 ? mates.map((mate) => mate.id) : [id] };
+		},
+
+		async messagesOf(owner, limit) {
+			let query = db.selectFrom("messages").innerJoin("turns", "turns.id", "messages.turn_id").select("messages.id").where("messages.text", "!=", mark).orderBy("messages.position").limit(limit);
+			query = owner.startsWith("group:")
+				? query.innerJoin("conversations", "conversations.id", "messages.conversation_id").where("conversations.group_id", "=", owner.slice("group:".length))
+				: query.where("turns.person_id", "=", owner);
+			return (await query.execute()).map((row) => row.id);
 		},
 
 		async redactMessages(ids) {

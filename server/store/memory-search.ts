@@ -8,9 +8,11 @@ export interface SearchRequest {
 	vector: Float32Array | null;
 	model: string;
 	now: number;
-	/** How many of each half. */
+	/** How many of each half; the halves bring different memories. */
 	semantic: number;
 	keyword: number;
+	/** When larger: each half goes on to this many, now also with what the other half has brought. */
+	total: number;
 	/** Give the nearest even when they are not close (a person's search, not the automatic recall). */
 	loose: boolean;
 }

@@ -120,6 +120,10 @@ export interface MemoryStore {
 	compressionsOf(conversationId: string): Promise<JobRow[]>;
 	/** Takes the next due job whose owner has none running, for `leaseMs`. */
 	claimJob(now: number, leaseMs: number): Promise<JobRow | null>;
+	/** Takes the owner's next fact job, whatever else of theirs is running. */
+	claimFactJob(key: MemoryKey, now: number, leaseMs: number): Promise<JobRow | null>;
+	/** What was worked out from something that is forgotten now. */
+	clearJobResult(position: number): Promise<void>;
 	setJobResult(position: number, result: unknown): Promise<void>;
 	finishJob(position: number): Promise<void>;
 	/** Back to waiting, not before `notBefore`. */
@@ -161,6 +165,8 @@ export interface MemoryStore {
 
 	/** Blanks messages, the steps and tool calls of their turns, and the recorded model calls that carried them. Answers the texts that were removed. */
 	redactMessages(ids: string[]): Promise<string[]>;
+	/** Ids of the messages of turns that a person (or `group:<id>`) caused, oldest first. */
+	messagesOf(owner: string, limit: number): Promise<string[]>;
 	/** The message with its turn-mates: for `forget` by message id. */
 	turnOfMessage(id: string): Promise<{ turnId: string | null; messageIds: string[]; conversationId: string } | null>;
 	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs. Answers how many rows. */

@@ -337,6 +337,30 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 				return toJob({ ...row, attempts: row.attempts + 1 });
 			});
 		},
+		async claimFactJob(key, now, leaseMs) {
+			const row = await db
+				.updateTable("memory_jobs")
+				.set({ lease_until: now + leaseMs, attempts: sql`attempts + 1` })
+				.where("position", "=", (eb) =>
+					eb
+						.selectFrom("memory_jobs")
+						.select("position")
+						.where("kind", "=", "fact")
+						.where("state", "=", "waiting")
+						.where("owner", "=", key.owner)
+						.where("audience", "=", key.audience)
+						.where("not_before", "<=", now)
+						.where("lease_until", "<=", now)
+						.orderBy("position")
+						.limit(1),
+				)
+				.returningAll()
+				.executeTakeFirst();
+			return row ? toJob(row) : null;
+		},
+		async clearJobResult(position) {
+			await db.updateTable("memory_jobs").set({ result: null }).where("position", "=", position).execute();
+		},
 		async setJobResult(position, result) {
 			await db.updateTable("memory_jobs").set({ result: clean(JSON.stringify(result)) }).where("position", "=", position).execute();
 		},

@@ -1,0 +1,291 @@
+/**
+ * Which memories answer a text: the best by wording and the best by meaning, never the same ones twice.
+ *
+ * By wording: BM25 over terms weighted by kind (names, numbers and dates most, single Chinese characters least) and by rarity in
+ * the owner's memories, plus a share of what the neighbouring memory scores (an answer often stands beside the words of its question).
+ * By meaning: cosine of the whole vectors, over the nearest by signs and the keyword candidates; with the built-in lexical vectors
+ * mixed with concepts and a larger share of the neighbours, because those vectors know wording only.
+ * Age weighs up to 10 % over years, repeated use up to 15 %. A memory that is not close is left out rather than shown.
+ */
+import type { IndexDoc, MainEntry, MemoryIndex, ScopeStats } from "../store/memory-index.ts";
+import type { SearchAnswer, SearchHit, SearchRequest } from "../store/memory-search.ts";
+import { askedMarks } from "./text/dates.ts";
+import { lexicalModel } from "./text/lexical.ts";
+import { fold } from "./text/normalise.ts";
+import { type Cutter, type Term, type TermKind, termsOf } from "./text/terms.ts";
+
+const kindWeight: Record<TermKind, number> = { word: 1, name: 1.3, number: 0.9, date: 1.2, concept: 0.55, gram: 0.45, char: 0.12 };
+const candidates = 120;
+const nearestCount = 48;
+/** Rows that the keyword search may touch; rarer terms go first, so the common ones are what is left out. */
+const touchBudget = 8000;
+/** Share of the asked weight that a memory must cover to be close. */
+const closeCover = 0.3;
+const k1 = 1.2;
+const b = 0.6;
+const yearMs = 365 * 86_400_000;
+
+interface Asked {
+	token: string;
+	weight: number;
+	/** Counts for how much of the question is covered. */
+	counts: boolean;
+	frequency: number;
+}
+
+interface Scored {
+	doc: IndexDoc;
+	own: number;
+	cover: number;
+	total: number;
+}
+
+function askedTerms(index: MemoryIndex, scope: ScopeStats, terms: Term[], made: string[]): Asked[] {
+	const asked = new Map<string, Asked>();
+	const add = (token: string, kindBoost: number, counts: boolean) => {
+		if (asked.has(token)) return;
+		const frequency = index.frequency(scope, token);
+		const idf = Math.log(1 + (scope.docs - frequency + 0.5) / (frequency + 0.5));
+		asked.set(token, { token, weight: kindBoost * idf, counts, frequency });
+	};
+	for (const term of terms) if (!term.stop) add(term.token, kindWeight[term.kind], term.kind !== "char" && term.kind !== "concept" && term.kind !== "gram");
+	// A question of one or two characters has nothing else to go by.
+	if (![...asked.values()].some((one) => one.counts)) for (const one of asked.values()) one.counts = true;
+	for (const mark of made) add(mark, made.length > 4 ? 0.5 : 0.9, false);
+	return [...asked.values()];
+}
+
+function pickForMatch(asked: Asked[]): string[] {
+	const picked: string[] = [];
+	let touched = 0;
+	for (const one of asked.filter((term) => term.frequency > 0).sort((x, y) => y.weight - x.weight)) {
+		if (picked.length > 0 && touched + one.frequency > touchBudget) continue;
+		picked.push(one.token);
+		touched += one.frequency;
+		if (picked.length >= 40) break;
+	}
+	return picked;
+}
+
+function scoreDoc(doc: IndexDoc, asked: Asked[], averageLength: number, made: Set<string>): { own: number; covered: number } {
+	const counts = new Map<string, number>();
+	for (const token of doc.seg.split(" ")) counts.set(token, (counts.get(token) ?? 0) + 1);
+	let own = 0;
+	let covered = 0;
+	const norm = k1 * (1 - b + (b * doc.len) / averageLength);
+	for (const one of asked) {
+		const tf = counts.get(one.token) ?? (made.has(one.token) ? 1 : 0);
+		if (tf === 0) continue;
+		own += (one.weight * tf * (k1 + 1)) / (tf + norm);
+		if (one.counts) covered += one.weight;
+	}
+	return { own, covered };
+}
+
+/** How much age and use weigh: 1 for a new memory that was never recalled. */
+function standing(entry: MainEntry, now: number): number {
+	const age = Math.max(0, now - entry.at) / yearMs;
+	return (0.9 + 0.1 / (1 + age)) * (1 + Math.min(0.15, 0.03 * Math.log2(1 + entry.used)));
+}
+
+function cosine(x: Float32Array, y: Float32Array): number {
+	let dot = 0;
+	let xx = 0;
+	let yy = 0;
+	for (let index = 0; index < x.length; index++) {
+		const p = x[index] as number;
+		const q = y[index] as number;
+		dot += p * q;
+		xx += p * p;
+		yy += q * q;
+	}
+	return xx === 0 || yy === 0 ? 0 : dot / Math.sqrt(xx * yy);
+}
+
+/** True when two memories say the same: nearly the same terms and no differing number. */
+function sameSaying(x: string, y: string): boolean {
+	const first = new Set(x.split(" "));
+	const second = new Set(y.split(" "));
+	let shared = 0;
+	for (const token of first) {
+		if (second.has(token)) shared++;
+		else if (/^\d|^xd/.test(token)) return false;
+	}
+	for (const token of second) if (!first.has(token) && /^\d|^xd/.test(token)) return false;
+	return shared / (first.size + second.size - shared || 1) >= 0.9;
+}
+
+export interface Ranking {
+	search(request: SearchRequest): Omit<SearchAnswer, "behind">;
+}
+
+/** `cutter` is asked for each search, so that a dictionary is loaded only when a text needs it. */
+export function createRanking(index: MemoryIndex, timezone: string, cutter: (text: string) => Cutter | null): Ranking {
+	/** Mean and spread of the similarity of unrelated memories, per question: from a fixed sample of the scope. */
+	const samples = new Map<string, { docs: number; vectors: Float32Array[] }>();
+
+	function background(scope: ScopeStats, model: string, vector: Float32Array): { mean: number; spread: number } | null {
+		if (scope.docs < 40) return null;
+		const key = `${scope.id} ${model}`;
+		let sample = samples.get(key);
+		if (!sample || Math.abs(sample.docs - scope.docs) > sample.docs * 0.2) {
+			sample = { docs: scope.docs, vectors: [...index.vectors(index.sample(scope, model, 100), model).values()] };
+			if (samples.size > 20) samples.clear();
+			samples.set(key, sample);
+		}
+		if (sample.vectors.length < 20) return null;
+		const values = sample.vectors.map((one) => cosine(one, vector));
+		const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+		return { mean, spread: Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length) };
+	}
+
+	function neighboursOf(scope: ScopeStats, ranked: Scored[], known: Map<number, Scored>, score: (doc: IndexDoc) => Scored): Map<number, { before: number | null; after: number | null }> {
+		const links = new Map<number, { before: number | null; after: number | null }>();
+		const missing = new Set<number>();
+		for (const one of ranked.slice(0, 30)) {
+			const link = index.neighbours(scope, one.doc.position);
+			links.set(one.doc.position, link);
+			for (const side of [link.before, link.after]) if (side !== null && !known.has(side)) missing.add(side);
+		}
+		for (const doc of index.docs([...missing])) known.set(doc.position, score(doc));
+		return links;
+	}
+
+	return {
+		search(request) {
+			const scope = index.scope(request.key, false);
+			if (!scope || scope.docs === 0) return { semantic: [], keyword: [] };
+			const folded = fold(request.text);
+			const terms = termsOf(request.text.slice(0, 2000), cutter(request.text));
+			const made = askedMarks(folded, terms.filter((term) => term.kind === "date").map((term) => term.token), request.now, timezone);
+			const asked = askedTerms(index, scope, terms, made);
+			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight : 0), 0);
+			const averageLength = Math.max(1, scope.terms / scope.docs);
+
+			const madeOf = (doc: IndexDoc): Set<string> => {
+				if (made.length === 0) return none;
+				const day = dayMarks(doc.at);
+				return new Set(made.filter((mark) => day.includes(mark)));
+			};
+			const dayMarks = (at: number): string[] => {
+				const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezone }).format(at).replaceAll("-", "");
+				return [`xa${day}`, `xa${day.slice(4)}`, `xam${day.slice(4, 6)}`];
+			};
+			const score = (doc: IndexDoc): Scored => {
+				const { own, covered } = scoreDoc(doc, asked, averageLength, madeOf(doc));
+				return { doc, own, cover: whole === 0 ? 0 : covered / whole, total: own };
+			};
+
+			const matched = index.match(scope, pickForMatch(asked), candidates);
+			const near = request.vector ? index.nearest(scope, request.model, request.vector, nearestCount) : [];
+			const known = new Map<number, Scored>();
+			for (const doc of index.docs([...new Set([...matched, ...near])])) known.set(doc.position, score(doc));
+			const byOwn = [...known.values()].sort((x, y) => y.own - x.own);
+			const links = neighboursOf(scope, byOwn, known, score);
+			const together = (x: IndexDoc, y: IndexDoc): boolean => x.conversation === y.conversation && Math.abs(x.at - y.at) <= 6 * 3_600_000;
+			const lift = (one: Scored, share: number): number => {
+				let best = 0;
+				for (const [position, link] of links) {
+					if (link.before !== one.doc.position && link.after !== one.doc.position) continue;
+					const other = known.get(position) as Scored;
+					if (together(one.doc, other.doc)) best = Math.max(best, other.own);
+				}
+				return share * best;
+			};
+			const lifted = new Map<number, number>();
+			for (const [position, link] of links) {
+				for (const side of [position, link.before, link.after]) {
+					if (side === null || lifted.has(side)) continue;
+					const one = known.get(side);
+					if (one) lifted.set(side, lift(one, 1));
+				}
+			}
+
+			const entries = new Map<number, MainEntry>();
+			for (const entry of index.entries([...known.keys()])) entries.set(entry.position, entry);
+			const alive = [...known.values()].filter((one) => {
+				const entry = entries.get(one.doc.position);
+				// The database has the last word on whose memory it is, whatever the index says.
+				return entry !== undefined && entry.owner === request.key.owner && entry.audience === request.key.audience;
+			});
+
+			const toHit = (one: Scored, value: number): SearchHit => {
+				const entry = entries.get(one.doc.position) as MainEntry;
+				return {
+					position: entry.position,
+					id: entry.id,
+					text: entry.text,
+					at: entry.at,
+					source: entry.source,
+					ref: entry.ref,
+					conversationId: entry.conversation_id,
+					score: Math.round(Math.min(1, Math.max(0, value)) * 1000) / 1000,
+				};
+			};
+			const taken: Scored[] = [];
+			const take = (ranked: { one: Scored; rank: number; shown: number }[], count: number): SearchHit[] => {
+				const hits: SearchHit[] = [];
+				const own = new Set<Scored>();
+				for (const { one, shown } of ranked.sort((x, y) => y.rank - x.rank)) {
+					if (hits.length >= count) break;
+					if (taken.some((other) => other === one || sameSaying(other.doc.seg, one.doc.seg))) continue;
+					taken.push(one);
+					own.add(one);
+					hits.push(toHit(one, shown));
+				}
+				for (const { one, shown } of ranked) {
+					if (hits.length >= request.total) break;
+					if (!own.has(one)) hits.push(toHit(one, shown));
+				}
+				return hits;
+			};
+
+			const bestOwn = Math.max(...alive.map((one) => one.own), 0.0001);
+			const keywordRanked = alive
+				.filter((one) => one.own > 0 && (request.loose || one.cover >= closeCover))
+				.map((one) => ({
+					one,
+					rank: (one.own + 0.15 * (lifted.get(one.doc.position) ?? 0)) * standing(entries.get(one.doc.position) as MainEntry, request.now),
+					shown: Math.min(1, one.cover),
+				}));
+			const lexical = request.model === lexicalModel;
+			const vectors = request.vector ? index.vectors(alive.map((one) => one.doc.position), request.model) : new Map<number, Float32Array>();
+			const ground = request.vector && !lexical ? background(scope, request.model, request.vector) : null;
+			const closeAt = ground ? Math.max(ground.mean + 2.5 * ground.spread, 0.15) : 0.25;
+			const semanticRanked: { one: Scored; rank: number; shown: number }[] = [];
+			for (const one of alive) {
+				const vector = vectors.get(one.doc.position);
+				const similarity = vector && request.vector ? cosine(vector, request.vector) : 0;
+				const weight = standing(entries.get(one.doc.position) as MainEntry, request.now);
+				if (lexical) {
+					const beside = lifted.get(one.doc.position) ?? 0;
+					const close = similarity >= 0.3 || one.cover >= closeCover || (beside >= bestOwn * 0.8 && closeBeside(one, alive, links, known));
+					if (!close && !request.loose) continue;
+					const rank = (one.own / bestOwn) * 0.7 + similarity * 0.6 + 0.3 * (beside / bestOwn);
+					semanticRanked.push({ one, rank: rank * weight, shown: Math.max(similarity, one.cover * 0.9) });
+				} else if (vector && (similarity >= closeAt || request.loose)) {
+					semanticRanked.push({ one, rank: similarity * weight, shown: similarity });
+				}
+			}
+			// The keyword half goes first when vectors know wording only, the semantic half when they know meaning: each then brings what the other has not.
+			if (lexical) {
+				const keyword = take(keywordRanked, request.keyword);
+				return { keyword, semantic: take(semanticRanked, request.semantic) };
+			}
+			const semantic = take(semanticRanked, request.semantic);
+			return { semantic, keyword: take(keywordRanked, request.keyword) };
+		},
+	};
+}
+
+const none = new Set<string>();
+
+/** True when a neighbour of this memory is close to what was asked. */
+function closeBeside(one: Scored, alive: Scored[], links: Map<number, { before: number | null; after: number | null }>, known: Map<number, Scored>): boolean {
+	for (const [position, link] of links) {
+		if (link.before !== one.doc.position && link.after !== one.doc.position) continue;
+		const other = known.get(position) as Scored;
+		if (other.cover >= 0.5 && alive.includes(other)) return true;
+	}
+	return false;
+}

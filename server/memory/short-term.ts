@@ -1,0 +1,340 @@
+/**
+ * The last exchanges of every conversation. The rows are what a crash cannot take; Memory.json is written from them soon after,
+ * and what a person changes in it flows back into the rows before anything else is written.
+ */
+import type { Exchange } from "../agent/types.ts";
+import type { ExchangeRow, MemoryKey } from "../store/memory-store.ts";
+import { WorkspaceConflict, WorkspaceRefused } from "../workspace/workspace.ts";
+import { formatExchanges, parseExchanges, sameExchange } from "./exchanges-file.ts";
+import type { MemoryOptions } from "./options.ts";
+import { exchangesPath } from "./scope.ts";
+import { createStamps } from "./stamp.ts";
+
+interface Place {
+	conversationId: string;
+	key: MemoryKey;
+	/** Not compressed yet, oldest first. */
+	rows: ExchangeRow[];
+	/** Of these a compression is pending: they are left out of the request already. */
+	pending: Set<string>;
+	stamp: string;
+	version: string | null;
+	dirty: boolean;
+	flushedAt: number;
+	timer: NodeJS.Timeout | null;
+	/** What happens to a place happens one after the other. */
+	last: Promise<unknown>;
+	usedAt: number;
+}
+
+export interface ShortTerm {
+	history(key: MemoryKey, conversationId: string): Promise<Exchange[]>;
+	remember(key: MemoryKey, conversationId: string, exchange: Exchange): Promise<boolean>;
+	/** Called by a compression when its exchanges have left. */
+	summed(conversationId: string, ids: string[]): Promise<void>;
+	/** Removes exchanges for good, from rows' view and file. */
+	drop(conversationId: string, ids: string[]): Promise<void>;
+	/** Forgets the conversation's place in memory (deleted, owner forgotten). */
+	evict(conversationId: string): void;
+	/** Writes every file that waits. */
+	flush(): Promise<void>;
+	stop(): Promise<void>;
+}
+
+const placesKept = 300;
+const recentChecked = 40;
+
+export function createShortTerm(options: MemoryOptions, onBatch: () => void): ShortTerm {
+	const { store, workspace, clock, log } = options;
+	const stampOf = createStamps(workspace.paths.workspace);
+	const places = new Map<string, Promise<Place>>();
+	const flushMs = options.flushMs ?? 100;
+	let stopped = false;
+	/** Files are written one at a time: a burst of conversations must not take the disk from the messages. */
+	let writing: Promise<unknown> = Promise.resolve();
+	const reported = new Set<string>();
+
+	function inTurn<T>(place: Place, work: () => Promise<T>): Promise<T> {
+		const result = place.last.then(work, work);
+		place.last = result.catch(() => undefined);
+		return result;
+	}
+
+	function problem(kind: string, path: string, message: string): void {
+		const once = `${kind} ${path} ${message}`;
+		if (reported.has(once)) return;
+		reported.add(once);
+		log.warn(`memory.${kind}`, { file: path, problem: message });
+		options.onProblem?.(kind, message);
+	}
+
+	/** Only this key's rows: a conversation that changed hands shows nothing of the former owner's. */
+	const openRows = async (key: MemoryKey, conversationId: string): Promise<ExchangeRow[]> =>
+		(await store.openExchanges(conversationId)).filter((row) => row.owner === key.owner && row.audience === key.audience);
+
+	async function open(key: MemoryKey, conversationId: string): Promise<Place> {
+		const place: Place = { conversationId, key, rows: await openRows(key, conversationId), pending: new Set(), stamp: "", version: null, dirty: false, flushedAt: 0, timer: null, last: Promise.resolve(), usedAt: clock.now() };
+		const missed = (await options.recent?.(conversationId, recentChecked)) ?? [];
+		if (missed.length > 0) {
+			const known = await store.knownExchanges(missed.map((one) => one.id));
+			for (const exchange of missed) if (!known.has(exchange.id) && (await store.addExchange({ ...key, conversationId, exchange }))) place.dirty = true;
+			if (place.dirty) place.rows = await openRows(key, conversationId);
+		}
+		for (const job of await store.compressionsOf(conversationId)) for (const id of (job.payload as { ids?: string[] } | null)?.ids ?? []) place.pending.add(id);
+		await look(place);
+		if (place.rows.some((row) => row.state === "new")) place.dirty = true;
+		await batch(place);
+		if (place.dirty) soon(place);
+		return place;
+	}
+
+	function placeOf(key: MemoryKey, conversationId: string): Promise<Place> {
+		const known = places.get(conversationId);
+		if (known) return known;
+		const made = open(key, conversationId);
+		places.set(conversationId, made);
+		made.catch(() => places.delete(conversationId));
+		if (places.size > placesKept) void evictOldest();
+		return made;
+	}
+
+	async function evictOldest(): Promise<void> {
+		for (const [id, promise] of places) {
+			const place = await promise.catch(() => null);
+			if (place && !place.dirty && place.timer === null && clock.now() - place.usedAt > 60_000) places.delete(id);
+			if (places.size <= placesKept) return;
+		}
+	}
+
+	/** Reads the file when it changed since we last saw it, and takes over what a person changed. */
+	async function look(place: Place): Promise<void> {
+		const path = exchangesPath(place.conversationId);
+		const stamp = stampOf(path);
+		if (stamp === place.stamp) return;
+		const file = await workspace.read(path);
+		place.stamp = stamp;
+		if (!file.exists) {
+			if (place.rows.length > 0) place.dirty = true;
+			place.version = null;
+			return;
+		}
+		if (file.problem && file.version === null) {
+			problem("file-problem", path, file.problem);
+			return;
+		}
+		if (file.version === place.version) return;
+		let parsed: Exchange[] | null = null;
+		try {
+			parsed = file.text.trim() === "" ? null : parseExchanges(JSON.parse(file.text));
+		} catch {
+			// Not JSON: kept aside below.
+		}
+		if (parsed === null) {
+			const kept = await workspace.quarantine(path, file.text.trim() === "" ? "it is empty" : "it is not a list of exchanges");
+			problem("file-damaged", path, `${path} was damaged; it was kept as ${kept} and written anew from the database`);
+			place.version = null;
+			place.stamp = stampOf(path);
+			place.dirty = true;
+			return;
+		}
+		place.version = file.version;
+		await merge(place, parsed);
+	}
+
+	async function merge(place: Place, file: Exchange[]): Promise<void> {
+		const byId = new Map(file.map((exchange) => [exchange.id, exchange]));
+		const removed: string[] = [];
+		for (const row of place.rows) {
+			const theirs = byId.get(row.exchange.id);
+			if (theirs) {
+				if (row.state === "new") {
+					await store.setExchanges([row.exchange.id], { state: "filed" });
+					row.state = "filed";
+				}
+				if (!sameExchange(theirs, row.exchange)) {
+					row.exchange = { ...theirs, at: theirs.at || row.exchange.at };
+					await store.setExchangeBody(row.exchange.id, row.exchange);
+				}
+				byId.delete(row.exchange.id);
+			} else if (row.state === "filed") removed.push(row.exchange.id);
+			else place.dirty = true;
+		}
+		if (removed.length > 0) {
+			await store.setExchanges(removed, { state: "gone" });
+			place.rows = place.rows.filter((row) => !removed.includes(row.exchange.id));
+		}
+		if (byId.size === 0) return;
+		// What the rows know as compressed or removed is an old copy; what they do not know, a person wrote.
+		const known = await store.knownExchanges([...byId.keys()]);
+		let added = false;
+		for (const exchange of byId.values()) {
+			if (known.has(exchange.id)) place.dirty = true;
+			else {
+				await store.addExchange({ ...place.key, conversationId: place.conversationId, exchange: { ...exchange, at: exchange.at || clock.now() } });
+				await store.setExchanges([exchange.id], { state: "filed" });
+				added = true;
+			}
+		}
+		if (added) place.rows = await openRows(place.key, place.conversationId);
+	}
+
+	/** Sets the oldest exchanges apart for compression, four at a time, until the rest fits the window. */
+	async function batch(place: Place): Promise<void> {
+		const { exchanges: most, compress } = options.settings();
+		let made = false;
+		for (;;) {
+			const free = place.rows.filter((row) => !place.pending.has(row.exchange.id));
+			if (free.length <= most) break;
+			const ids = free.slice(0, Math.max(1, compress)).map((row) => row.exchange.id);
+			for (const id of ids) place.pending.add(id);
+			const now = clock.now();
+			await store.addJob({ ...place.key, key: `compress:${ids[0]}`, kind: "compress", conversationId: place.conversationId, payload: { ids }, notBefore: now, createdAt: now });
+			made = true;
+		}
+		if (made) onBatch();
+	}
+
+	function soon(place: Place): void {
+		place.dirty = true;
+		if (place.timer !== null || stopped) return;
+		const wait = Math.max(flushMs, place.flushedAt === 0 ? 0 : Math.min(2000, flushMs * 20) - (Date.now() - place.flushedAt));
+		place.timer = setTimeout(() => {
+			place.timer = null;
+			void write(place);
+		}, wait);
+		place.timer.unref();
+	}
+
+	function write(place: Place): Promise<void> {
+		const result = writing.then(() => inTurn(place, () => writeNow(place)));
+		writing = result.catch(() => undefined);
+		return result;
+	}
+
+	async function writeNow(place: Place): Promise<void> {
+		if (!place.dirty) return;
+		const path = exchangesPath(place.conversationId);
+		for (let attempt = 1; attempt <= 5; attempt++) {
+			await look(place);
+			place.dirty = false;
+			const rows = [...place.rows];
+			try {
+				const file = await workspace.write(path, formatExchanges(rows.map((row) => row.exchange)), { by: "program", reason: "exchanges", base: place.version });
+				place.version = file.version;
+				place.stamp = stampOf(path);
+				place.flushedAt = Date.now();
+				const fresh = rows.filter((row) => row.state === "new");
+				if (fresh.length > 0) {
+					await store.setExchanges(fresh.map((row) => row.exchange.id), { state: "filed" });
+					for (const row of fresh) row.state = "filed";
+				}
+				return;
+			} catch (error) {
+				place.dirty = true;
+				if (error instanceof WorkspaceConflict) {
+					place.stamp = "";
+					continue;
+				}
+				// The rows hold everything: the file follows when it can be written again.
+				problem("file-not-written", path, error instanceof WorkspaceRefused ? error.message : `${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+				return;
+			}
+		}
+	}
+
+	const view = (place: Place): Exchange[] => {
+		const { exchanges: most } = options.settings();
+		return place.rows
+			.filter((row) => !place.pending.has(row.exchange.id))
+			.slice(-most)
+			.map((row) => row.exchange);
+	};
+
+	return {
+		async history(key, conversationId) {
+			let place = await placeOf(key, conversationId);
+			if (place.key.owner !== key.owner || place.key.audience !== key.audience) {
+				places.delete(conversationId);
+				place = await placeOf(key, conversationId);
+			}
+			place.usedAt = clock.now();
+			if (stampOf(exchangesPath(conversationId)) !== place.stamp) {
+				await inTurn(place, async () => {
+					await look(place);
+					await batch(place);
+				});
+				if (place.dirty) soon(place);
+			}
+			return view(place);
+		},
+
+		async remember(key, conversationId, exchange) {
+			const place = await placeOf(key, conversationId);
+			place.usedAt = clock.now();
+			if (place.key.owner !== key.owner || place.key.audience !== key.audience) {
+				places.delete(conversationId);
+				return this.remember(key, conversationId, exchange);
+			}
+			return inTurn(place, async () => {
+				if (!(await store.addExchange({ ...key, conversationId, exchange }))) return false;
+				place.rows.push({ ...key, position: 0, conversationId, exchange, state: "new", lineId: null });
+				await batch(place);
+				soon(place);
+				return true;
+			});
+		},
+
+		async summed(conversationId, ids) {
+			const place = await places.get(conversationId);
+			if (!place) return;
+			await inTurn(place, async () => {
+				await look(place);
+				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
+				for (const id of ids) place.pending.delete(id);
+				place.dirty = true;
+			});
+			soon(place);
+		},
+
+		async drop(conversationId, ids) {
+			const known = places.get(conversationId);
+			const rows = await store.exchangesOf(ids);
+			const place = known ? await known : rows[0] ? await placeOf({ owner: rows[0].owner, audience: rows[0].audience }, conversationId) : null;
+			if (!place) return;
+			await inTurn(place, async () => {
+				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
+				for (const id of ids) place.pending.delete(id);
+				place.dirty = true;
+			});
+			await write(place);
+		},
+
+		evict(conversationId) {
+			void places.get(conversationId)?.then(
+				(place) => {
+					if (place.timer) clearTimeout(place.timer);
+					place.timer = null;
+					place.dirty = false;
+				},
+				() => undefined,
+			);
+			places.delete(conversationId);
+		},
+
+		async flush() {
+			for (const promise of [...places.values()]) {
+				const place = await promise.catch(() => null);
+				if (!place) continue;
+				if (place.timer) clearTimeout(place.timer);
+				place.timer = null;
+				await write(place);
+			}
+		},
+
+		async stop() {
+			await this.flush();
+			stopped = true;
+			await writing;
+		},
+	};
+}

@@ -1,0 +1,196 @@
+/**
+ * The vectors of the memories: made in the background, by the configured embedding model or by the built-in lexical one, and made
+ * again when the model changes. Words are searched meanwhile.
+ */
+import type { MemoryKey, PendingVector } from "../store/memory-store.ts";
+import type { Embedder, MemoryOptions } from "./options.ts";
+import { shortHash } from "./lines.ts";
+import { keyText } from "./scope.ts";
+import { lexicalModel, lexicalVector } from "./text/lexical.ts";
+
+export interface EmbeddingStatus {
+	model: string;
+	/** `ready`, `indexing`, or `error: …`. */
+	state: string;
+	indexed: number;
+	total: number;
+}
+
+export interface Vectors {
+	/** Something has no vector yet, or the model may have changed. */
+	wake(): void;
+	/** The model whose vectors are compared now. */
+	model(): string;
+	/** The vector of a question; null when the model does not answer soon: then words are searched alone. */
+	ofQuestion(key: MemoryKey, conversationId: string | null, text: string): Promise<Float32Array | null>;
+	status(): Promise<EmbeddingStatus>;
+	/** Drops questions kept in memory (forget). */
+	forgetQuestions(): void;
+	settled(): Promise<void>;
+	stop(): Promise<void>;
+}
+
+const questionMs = 2500;
+const batchMs = 120_000;
+const questionsKept = 200;
+const lexicalBatch = 32;
+
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export function createVectors(options: MemoryOptions, onIndexed: (model: string) => void): Vectors {
+	const { store, clock, log } = options;
+	const stopping = new AbortController();
+	/** Dimension of each model's vectors: the same name with another size is another model. */
+	const sizes = new Map<string, number>();
+	const questions = new Map<string, Float32Array>();
+	let running: Promise<void> | null = null;
+	let again = false;
+	let failure: string | null = null;
+	let failures = 0;
+	let retry: NodeJS.Timeout | null = null;
+	let lastModel: string | null = null;
+
+	const embedder = (): Embedder | null => options.embedder();
+	function nameOf(given: Embedder | null): string {
+		if (!given) return lexicalModel;
+		const size = sizes.get(given.model);
+		return size === undefined ? given.model : `${given.model}/${size}`;
+	}
+
+	async function ask(given: Embedder, texts: string[], context: { owner: string; conversationId: string | null }, limitMs: number): Promise<Float32Array[]> {
+		const vectors = await given.embed(texts, context, AbortSignal.any([stopping.signal, AbortSignal.timeout(limitMs)]));
+		if (vectors.length !== texts.length) throw new Error(`${vectors.length} vectors for ${texts.length} texts`);
+		const made = vectors.map((vector) => Float32Array.from(vector));
+		const size = made[0]?.length ?? 0;
+		if (size === 0 || made.some((vector) => vector.length !== size || vector.some((value) => !Number.isFinite(value)))) throw new Error("vectors of unequal size or with broken numbers");
+		if (sizes.get(given.model) !== size) {
+			const known = sizes.has(given.model);
+			sizes.set(given.model, size);
+			if (known) notice(`the embedding model ${given.model} changed its dimension to ${size}: memories are indexed anew`);
+		}
+		return made;
+	}
+
+	function notice(message: string): void {
+		log.info("memory.embedding-model", { message });
+		options.onProblem?.("embedding-model", message);
+	}
+
+	async function vectorsOf(given: Embedder | null, rows: PendingVector[]): Promise<{ position: number; vector: Float32Array }[]> {
+		if (!given) {
+			const made: { position: number; vector: Float32Array }[] = [];
+			for (const [index, row] of rows.entries()) {
+				made.push({ position: row.position, vector: lexicalVector(row.text.slice(0, 2000)) });
+				if (index % 8 === 7) await breathe();
+			}
+			return made;
+		}
+		const found: { position: number; vector: Float32Array }[] = [];
+		// Texts of different owners never share a call or a cache row.
+		const groups = new Map<string, PendingVector[]>();
+		for (const row of rows) groups.set(keyText(row), [...(groups.get(keyText(row)) ?? []), row]);
+		for (const group of groups.values()) {
+			const key = group[0] as PendingVector;
+			const cached = sizes.has(given.model) ? await store.cachedVectors(key, nameOf(given), group.map((row) => row.hash)) : new Map<string, Float32Array>();
+			const open = group.filter((row) => !cached.has(row.hash));
+			if (open.length > 0) {
+				const made = await ask(given, open.map((row) => row.text.slice(0, 8000) || " "), { owner: key.owner, conversationId: null }, batchMs);
+				open.forEach((row, index) => cached.set(row.hash, made[index] as Float32Array));
+				await store.cacheVectors(key, nameOf(given), open.map((row, index) => ({ hash: row.hash, vector: made[index] as Float32Array })), clock.now());
+			}
+			for (const row of group) found.push({ position: row.position, vector: cached.get(row.hash) as Float32Array });
+		}
+		return found;
+	}
+
+	async function pass(): Promise<void> {
+		let made = 0;
+		while (!stopping.signal.aborted) {
+			const given = embedder();
+			// The size is part of the name: it is learned from one short text before anything is looked up under the name.
+			if (given && !sizes.has(given.model)) await ask(given, ["."], { owner: "master", conversationId: null }, batchMs);
+			const model = nameOf(given);
+			if (lastModel !== null && lastModel !== model) notice(`memories are indexed anew for ${model}`);
+			lastModel = model;
+			const rows = await store.withoutVector(model, given ? (given.batch ?? 64) : lexicalBatch);
+			if (rows.length === 0) break;
+			const vectors = await vectorsOf(given, rows);
+			const now = nameOf(given);
+			// A dimension that changed under way makes these vectors another model's.
+			await store.setVectors(now, vectors);
+			made += rows.length;
+			await breathe();
+		}
+		failure = null;
+		failures = 0;
+		if (made > 0) onIndexed(nameOf(embedder()));
+	}
+
+	function wake(): void {
+		if (stopping.signal.aborted) return;
+		if (running) {
+			again = true;
+			return;
+		}
+		running = (async () => {
+			do {
+				again = false;
+				await pass();
+			} while (again && !stopping.signal.aborted);
+		})()
+			.catch((error) => {
+				if (stopping.signal.aborted) return;
+				failure = (error as Error).message;
+				failures++;
+				log.warn("memory.embedding", { error: failure, failures });
+				if (failures === 3) options.onProblem?.("embedding", `the embedding model does not answer (${failure}); memories are found by their words meanwhile`);
+				if (retry === null) {
+					retry = setTimeout(() => {
+						retry = null;
+						wake();
+					}, Math.min(600_000, 5000 * 2 ** Math.min(failures - 1, 8)));
+					retry.unref();
+				}
+			})
+			.finally(() => {
+				running = null;
+			});
+	}
+
+	return {
+		wake,
+		model: () => nameOf(embedder()),
+		async ofQuestion(key, conversationId, text) {
+			const given = embedder();
+			const clean = text.slice(0, 2000);
+			if (!given) return lexicalVector(clean);
+			const name = `${keyText(key)} ${nameOf(given)} ${shortHash(clean)}`;
+			const known = questions.get(name);
+			if (known) return known;
+			try {
+				const [vector] = await ask(given, [clean], { owner: key.owner, conversationId }, questionMs);
+				if (!vector) return null;
+				if (questions.size >= questionsKept) questions.delete(questions.keys().next().value as string);
+				questions.set(`${keyText(key)} ${nameOf(given)} ${shortHash(clean)}`, vector);
+				return vector;
+			} catch (error) {
+				log.warn("memory.question", { error: (error as Error).message });
+				return null;
+			}
+		},
+		async status() {
+			const model = nameOf(embedder());
+			const counts = await store.vectorCounts(model);
+			return { model, state: failure !== null ? `error: ${failure}` : counts.indexed < counts.total ? "indexing" : "ready", ...counts };
+		},
+		forgetQuestions: () => questions.clear(),
+		async settled() {
+			while (running) await running;
+		},
+		async stop() {
+			stopping.abort();
+			if (retry) clearTimeout(retry);
+			await running;
+		},
+	};
+}
