@@ -11,7 +11,7 @@ await main(async () => {
 	const bin = (name) => join(ROOT, "node_modules", ".bin", name);
 	const children = [
 		spawn(bin("tsx"), ["watch", "--clear-screen=false", "server/main.ts", "serve", ...flags], { cwd: ROOT, env, stdio: "inherit" }),
-		spawn(bin("vite"), ["web"], { cwd: ROOT, env, stdio: "inherit" }),
+		spawn(bin("vite"), ["--config", "vite.config.ts"], { cwd: ROOT, env, stdio: "inherit" }),
 	];
 	const stop = (signal) => {
 		for (const child of children) child.kill(signal);

@@ -14,8 +14,8 @@ export const TARGETS = {
 	},
 	page: {
 		label: "Building the page",
-		sources: ["web", "server/http/contract.ts", ...COMMON],
-		vite: (staging) => ["build", "web", "--outDir", staging],
+		sources: ["web", "vite.config.ts", "server/http/contract.ts", ...COMMON],
+		vite: (staging) => ["build", "--config", "vite.config.ts", "--outDir", staging],
 		entry: "index.html",
 	},
 };

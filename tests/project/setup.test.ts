@@ -87,7 +87,7 @@ async function makeClone(name: string): Promise<string> {
 	await mkdir(join(clone, "server", "http"), { recursive: true });
 	await mkdir(join(clone, "channels"), { recursive: true });
 	await mkdir(join(clone, "web"), { recursive: true });
-	for (const file of ["scripts", "package.json", "package-lock.json", "vite.server.config.ts"]) {
+	for (const file of ["scripts", "package.json", "package-lock.json", "vite.config.ts", "vite.server.config.ts"]) {
 		await cp(join(ROOT, file), join(clone, file), { recursive: true });
 	}
 	await writeFile(join(clone, "tsconfig.json"), "{}");
