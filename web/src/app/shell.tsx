@@ -88,7 +88,9 @@ function AgentState() {
 						? [t("state.blown"), "dawn"]
 						: busy
 							? [t("state.working"), "accent"]
-							: [t("state.idle"), "ok"];
+							: status?.state === "degraded"
+								? [t("state.degraded"), "dawn"]
+								: [t("state.idle"), "ok"];
 	return (
 		<span className={css.agent} role="status">
 			{status?.agentName && <span className={css.agentName}>{status.agentName}</span>}

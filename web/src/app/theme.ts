@@ -25,6 +25,20 @@ const dawn: MantineColorsTuple = [
 	"#8a3d17",
 ];
 
+/** Mantine's dark greys in our tone, so that its fields and menus sit on our surfaces. */
+const dark: MantineColorsTuple = [
+	"#e6ebf2",
+	"#c6cfdb",
+	"#93a0b4",
+	"#65738a",
+	"#34425a",
+	"#253041",
+	"#1b2330",
+	"#151b24",
+	"#10161e",
+	"#0c1117",
+];
+
 /** Latin from the system, Chinese from Noto or the system's own; nothing is fetched. */
 const fonts =
 	'-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", "Noto Sans SC", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", system-ui, sans-serif';
@@ -32,7 +46,7 @@ const fonts =
 export const theme = createTheme({
 	primaryColor: "sky",
 	primaryShade: { light: 6, dark: 4 },
-	colors: { sky, dawn },
+	colors: { sky, dawn, dark },
 	autoContrast: true,
 	fontFamily: fonts,
 	fontFamilyMonospace: 'ui-monospace, SFMono-Regular, "SF Mono", Menlo, Consolas, "Noto Sans Mono", "Noto Sans Mono CJK SC", monospace',
@@ -51,20 +65,18 @@ export const theme = createTheme({
 	},
 });
 
+const ours = {
+	"--mantine-color-body": "var(--surface)",
+	"--mantine-color-text": "var(--text)",
+	"--mantine-color-dimmed": "var(--soft)",
+	"--mantine-color-placeholder": "var(--faint)",
+	"--mantine-color-default": "var(--surface)",
+	"--mantine-color-default-hover": "var(--hover)",
+	"--mantine-color-default-color": "var(--text)",
+	"--mantine-color-default-border": "var(--edge)",
+	"--mantine-color-anchor": "var(--accent-text)",
+	"--mantine-color-error": "var(--danger)",
+};
+
 /** Mantine's own variables follow ours (tokens.css), so its parts look like the rest in both schemes. */
-export const variables: CSSVariablesResolver = () => ({
-	variables: {
-		"--mantine-color-body": "var(--surface)",
-		"--mantine-color-text": "var(--text)",
-		"--mantine-color-dimmed": "var(--soft)",
-		"--mantine-color-placeholder": "var(--faint)",
-		"--mantine-color-default": "var(--surface)",
-		"--mantine-color-default-hover": "var(--hover)",
-		"--mantine-color-default-color": "var(--text)",
-		"--mantine-color-default-border": "var(--line)",
-		"--mantine-color-anchor": "var(--accent-text)",
-		"--mantine-color-error": "var(--danger)",
-	},
-	light: {},
-	dark: {},
-});
+export const variables: CSSVariablesResolver = () => ({ variables: {}, light: ours, dark: ours });

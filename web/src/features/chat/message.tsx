@@ -180,8 +180,10 @@ function Cost({ usage }: { usage: Usage }) {
 			{" · "}
 			{usage.cost === null ? (
 				<span className={css.unpriced}>{t("chat.unpriced")}</span>
+			) : usage.cost === 0 ? (
+				t("chat.free")
 			) : (
-				`${usage.estimated && usage.cost > 0 ? "≈ " : ""}${money(usage.cost, usage.currency, i18n.language)}`
+				`${usage.estimated ? "≈ " : ""}${money(usage.cost, usage.currency, i18n.language)}`
 			)}
 		</span>
 	);

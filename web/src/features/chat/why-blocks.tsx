@@ -32,7 +32,7 @@ export function WhyBlocks({ blocks, cachedPercent }: { blocks: Turn["why"]["bloc
 			</dl>
 			<p className={css.total}>
 				{t("why.total", { tokens: fullCount(total, i18n.language), chars: fullCount(chars, i18n.language) })}
-				{cachedPercent !== null && ` · ${t("why.cached", { percent: cachedPercent })}`}
+				{cachedPercent !== null && <span className={css.soft}>{t("why.cached", { percent: cachedPercent })}</span>}
 			</p>
 		</section>
 	);

@@ -76,7 +76,7 @@ export function ModelFields({ providers, draft, onChange, hasKey = false, knownM
 					{needsKey || provider.id === "custom" ? (
 						<PasswordInput
 							label={t("setup.key")}
-							description={hasKey ? t("settings.keyKeep") : t("setup.keyHint")}
+							description={`${hasKey ? t("settings.keyKeep") : t("setup.keyHint")} ${t("settings.keyVariable")}`}
 							value={draft.key}
 							onChange={(event) => set({ key: event.currentTarget.value })}
 							autoComplete="off"
