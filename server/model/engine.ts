@@ -211,7 +211,14 @@ export function createEngine(deps: EngineDeps): Engine {
 					}
 					case "auth":
 					case "payment":
-						ring.setAside(origin, key, `refused with ${error.status ?? error.kind}`, error.status === 403 ? { model: settings.model } : {});
+						ring.setAside(
+							origin,
+							key,
+							error.kind === "payment"
+								? `no credit (${error.status ?? "told in the answer"})`
+								: `refused with ${error.status ?? error.kind}`,
+							error.status === 403 ? { model: settings.model } : {},
+						);
 						deps.log.warn("model.key-set-aside", {
 							model: settings.id,
 							key: key ? maskKey(key) : null,
@@ -464,7 +471,7 @@ export function createEngine(deps: EngineDeps): Engine {
 		const limited = keys.every((key) => key.reason === "rate limited");
 		const ms = ring.freeIn(target.origin, target.settings.model, target.keys);
 		return new ModelError(
-			limited ? "rate-limited" : keys.some((key) => key.reason?.includes("402") || key.reason?.includes("payment")) ? "payment" : "auth",
+			limited ? "rate-limited" : keys.some((key) => key.reason?.startsWith("no credit")) ? "payment" : "auth",
 			`${target.settings.id}: every key is set aside (${keys[0]?.reason ?? ""})`,
 			{
 				retryAfterMs: ms,

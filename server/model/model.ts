@@ -161,7 +161,8 @@ export interface CallEnd {
  * `open` throws `ModelError("fuse")` when the call does not fit; then the call is not made.
  */
 export interface Meter {
-	open(call: CallStart): Promise<string>;
+	/** May wait while calls in flight still hold room that this one could have; `signal` ends the wait. */
+	open(call: CallStart, signal?: AbortSignal): Promise<string>;
 	/** Resolves when the outcome is stored: before the result is used. */
 	close(id: string, end: CallEnd): Promise<void>;
 }

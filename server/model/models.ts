@@ -63,6 +63,8 @@ export interface Models extends Model {
 	embedding(): { id: string; model: string; baseUrl: string } | null;
 	/** Edited settings take effect with the next call; running calls end as they began. A changed key is a healthy one. */
 	update(change: { models?: ModelSettings[]; roles?: ModelRoles }): void;
+	/** Loads what the first call will need; for the quiet moment after the start. Does nothing while the demo model answers. */
+	warm(): Promise<void>;
 	/** Closes kept connections. */
 	close(): void;
 }
@@ -175,6 +177,9 @@ export function createModels(options: ModelsOptions): Models {
 			if (change.roles) roles = change.roles;
 			ring.keep(models.flatMap((settings) => settings.apiKeys));
 			log.info("models.updated", { models: models.map((settings) => settings.id) });
+		},
+		warm: async () => {
+			if (!isDemo()) await client.warm();
 		},
 		close: () => client.close(),
 	};

@@ -152,6 +152,8 @@ export interface FakeOpenAI {
 	readonly refused: string[];
 	/** Open answers at this moment, and the most there were. */
 	readonly load: { open: number; peak: number; total: number };
+	/** Connections that were opened so far. */
+	readonly connections: number;
 	/** Queues answers: one for each chat request that is not refused. */
 	script(...answers: Answer[]): void;
 	/** How many queued answers are left. */
@@ -192,6 +194,7 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 		text: request.lastTool === null ? `You said: ${request.lastUser}` : `The tool answered: ${request.lastTool}`,
 	});
 	let callCount = 0;
+	let connections = 0;
 	const sockets = new Set<Socket>();
 	const waiters = new Set<() => void>();
 
@@ -210,6 +213,7 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 	});
 	server.keepAliveTimeout = 60_000;
 	server.on("connection", (socket) => {
+		connections++;
 		sockets.add(socket);
 		socket.setNoDelay(true);
 		socket.on("close", () => sockets.delete(socket));
@@ -401,6 +405,9 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 		chats,
 		refused,
 		load,
+		get connections() {
+			return connections;
+		},
 		script: (...answers) => void queue.push(...answers),
 		scripted: () => queue.length,
 		rule: (match, then) => void rules.push({ match, answer: then }),

@@ -56,7 +56,8 @@ function summary(text: string): string {
 		.sort((a, b) => b.score - a.score || a.place - b.place);
 	const taken: typeof ranked = [];
 	let length = 0;
-	for (const item of ranked) {
+	const worth = ranked.filter((item) => item.score >= 0);
+	for (const item of worth.length > 0 ? worth : ranked) {
 		if (taken.length > 0 && length + item.sentence.length > MOST_CHARS) continue;
 		taken.push(item);
 		length += item.sentence.length;

@@ -160,12 +160,12 @@ const RULES: { tool: string; when: RegExp; args(match: Match, reading: Reading):
 	},
 	{
 		tool: "start_job",
-		when: /\b(?:start|run|do)\b(?: a| this| it)?\s*(?:background )?(?:job|in the background)\b\s*(?:to|that|:|for)?\s*([\s\S]*)|(?:后台|开(?:始|启)?(?:一个)?(?:后台)?任务)(?:运行|执行|做|处理)?[:：，]?\s*([\s\S]+)/i,
+		when: /\b(?:start|run|do)\b(?: a| this| it)?\s*(?:background )?(?:job|in the background)\b\s*(?:to|that|:|for)?\s*([\s\S]*)|(?:后台(?:任务)?|开(?:始|启)?(?:一个)?(?:后台)?任务)(?:运行|执行|做|处理)?[:：，]?\s*([\s\S]+)/i,
 		args: (m) => ({ task: unstop(m[1] ?? m[2]) || unstop(m[0]) }),
 	},
 	{
 		tool: "draw_image",
-		when: /\b(?:draw|paint|generate an image of|make a picture of)\s+(?:me\s+)?([\s\S]+)|(?:画|绘制)(?:一张|一幅|一个|个)?\s*([\s\S]+)/i,
+		when: /\b(?:draw|paint|generate an image of|make a picture of)\s+(?:me\s+)?([\s\S]+)|(?:画|绘制)(?:一张|一幅|一个|个)?(?:图片?[:：])?\s*([\s\S]+)/i,
 		args: (m) => ({ prompt: unstop(m[1] ?? m[2]) }),
 	},
 	{

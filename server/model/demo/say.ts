@@ -119,8 +119,13 @@ export function tell(done: Done, language: Language): string {
 			return block(zh ? "运行结果：" : "The output:");
 		case "send_message":
 			return zh ? `发给 ${arg("to")}（${arg("channel")}）：${quoted}` : `To ${arg("to")} on ${arg("channel")}: ${quoted}`;
+		case "write_file":
+		case "edit_file":
+			return zh ? `文件 ${arg("path")}：${quoted}` : `File ${arg("path")}: ${quoted}`;
+		case "start_job":
+			return zh ? `后台任务“${arg("task")}”：${quoted}` : `Job "${arg("task")}": ${quoted}`;
 		default:
-			return `${done.name}: ${quoted}`;
+			return zh ? `工具 ${done.name} 说：${quoted}` : `${done.name} says: ${quoted}`;
 	}
 }
 

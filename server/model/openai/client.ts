@@ -66,6 +66,8 @@ export interface Client {
 	chat(attempt: Attempt, signal: AbortSignal): AsyncGenerator<WireEvent>;
 	/** One request with a JSON answer (embeddings, models). Throws `AttemptFailed`. */
 	json(path: string, options: { baseUrl: string; key: string; body?: unknown; limits: ModelLimits }, signal: AbortSignal): Promise<unknown>;
+	/** Loads the SDK, so that the first call does not wait for it. */
+	warm(): Promise<void>;
 	close(): void;
 }
 
@@ -272,7 +274,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		}
 	}
 
-	return { chat, json, close: () => transport.close() };
+	return { chat, json, warm: () => import("openai").then(() => undefined), close: () => transport.close() };
 }
 
 const textOf = (value: unknown): string | null => (typeof value === "string" ? value : null);

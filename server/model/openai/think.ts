@@ -30,6 +30,8 @@ const CLOSE_INSIDE = new RegExp(`${CLOSE_SOURCE}|<\\|end\\|>|<\\|channel\\|>\\s*
 /** Markers that only frame the answer. */
 const FRAME = /<\|(?:begin|end)_of_solution\|>|<\|channel\|>\s*final\s*<\|message\|>|<\|start\|>\s*assistant/iy;
 const SPECIAL = /[`~<[◁\n]/g;
+/** What may stand before a fence: indentation, list and quotation marks. */
+const LINE_PREFIX = /^[\s>*+\-\d.)]*$/;
 /** The longest tag that is waited for. */
 const TAG_LENGTH = 100;
 /** A code span that has not ended by then is none. */
@@ -93,7 +95,7 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 			const next = SPECIAL.exec(held)?.index ?? held.length;
 			if (next > at) {
 				const plain = held.slice(at, next);
-				if (lineStart && plain.trim() !== "") lineStart = false;
+				if (lineStart && !LINE_PREFIX.test(plain)) lineStart = false;
 				give(plain);
 				at = next;
 				continue;
@@ -188,7 +190,7 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 			if (held === "" && mode === "text" && waiting === null && visible) {
 				SPECIAL.lastIndex = 0;
 				if (!SPECIAL.test(text)) {
-					if (lineStart && text.trim() !== "") lineStart = false;
+					if (lineStart && !LINE_PREFIX.test(text)) lineStart = false;
 					return { text, thought: "", void: false };
 				}
 			}
@@ -212,7 +214,7 @@ function tailStart(text: string, from: number): number {
 }
 
 function closesFence(line: string, fence: { mark: string; length: number }): boolean {
-	const text = line.trim();
+	const text = line.replace(/^[\s>]+/, "").trimEnd();
 	return text.length >= fence.length && text === fence.mark.repeat(text.length);
 }
 

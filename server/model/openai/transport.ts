@@ -56,12 +56,12 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 			signal: init.signal ?? undefined,
 			connectMs: init.connectMs ?? DEFAULT_CONNECT_MS,
 		};
-		const answer = await request(url, options, body, false).catch((error: unknown) => {
+		const received = await request(url, options, body, false).catch((error: unknown) => {
 			// A kept connection that the server had closed meanwhile: nothing was read by anybody, a new one is tried once.
 			if (error instanceof StaleConnection) return request(url, options, body, true);
 			throw error;
 		});
-		return response(url, answer);
+		return response(url, received);
 	}
 
 	function request(
@@ -75,10 +75,17 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 			const outgoing = (secure ? https : http).request(url, {
 				method: options.method,
 				headers: fresh ? { ...options.headers, connection: "close" } : options.headers,
-				signal: options.signal,
 				agent: fresh ? false : agents[secure ? "https:" : "http:"],
 			});
 			let timer: NodeJS.Timeout | undefined;
+			let answer: IncomingMessage | null = null;
+			// Not the `signal` option: it would destroy a connection whose answer is complete, in the moment when nobody listens to its errors.
+			const onAbort = () => {
+				if (answer?.complete) answer.resume();
+				else outgoing.destroy(new Error("aborted"));
+			};
+			options.signal?.addEventListener("abort", onAbort, { once: true });
+			outgoing.on("close", () => options.signal?.removeEventListener("abort", onAbort));
 			outgoing.on("socket", (socket) => {
 				if (!socket.connecting) return;
 				timer = setTimeout(() => outgoing.destroy(new ConnectTimeout(url.host, options.connectMs)), options.connectMs);
@@ -86,6 +93,7 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 			});
 			outgoing.on("response", (incoming) => {
 				clearTimeout(timer);
+				answer = incoming;
 				resolve(incoming);
 			});
 			outgoing.on("error", (error: NodeJS.ErrnoException) => {
@@ -93,7 +101,8 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 				const stale = outgoing.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE") && !options.signal?.aborted;
 				reject(stale ? new StaleConnection() : error);
 			});
-			outgoing.end(body ?? undefined);
+			if (options.signal?.aborted) onAbort();
+			else outgoing.end(body ?? undefined);
 		});
 	}
 
@@ -110,6 +119,8 @@ class StaleConnection extends Error {}
 
 /** As much of a `Response` as the SDK and our reader use; `body` is the Node stream. */
 function response(url: URL, incoming: IncomingMessage): Response {
+	// Whoever reads the body sees its error; after the reader has gone (stop, time limit) nobody must.
+	incoming.on("error", () => {});
 	const status = incoming.statusCode ?? 0;
 	const headers = new Headers();
 	for (let i = 0; i + 1 < incoming.rawHeaders.length; i += 2) {

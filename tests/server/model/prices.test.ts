@@ -4,7 +4,12 @@ import { createPriceBook, type PriceBook } from "../../../server/model/prices.ts
 
 const at = Date.parse("2026-11-30T04:00:00Z");
 const tokens = { inputTokens: 1_000_000, cachedTokens: 0, outputTokens: 1_000_000 };
-const model = (provider: string, modelName: string, more: { id?: string; baseUrl?: string } = {}) => ({ id: more.id ?? "main", provider, modelName, baseUrl: more.baseUrl ?? null });
+const model = (provider: string, modelName: string, more: { id?: string; baseUrl?: string } = {}) => ({
+	id: more.id ?? "main",
+	provider,
+	modelName,
+	baseUrl: more.baseUrl ?? null,
+});
 
 describe("the price book", () => {
 	let book: PriceBook;
@@ -22,7 +27,13 @@ describe("the price book", () => {
 	});
 
 	it("says unknown, never zero, for what nobody knows", () => {
-		for (const unknown of [model("custom", "gpt-4o"), model("ollama", "llama3"), model("openai", "no-such-model-x"), model("dashscope", "qwen-max"), model("custom", "gpt-4o", { baseUrl: "http://127.0.0.1:9/v1" })]) {
+		for (const unknown of [
+			model("custom", "gpt-4o"),
+			model("ollama", "llama3"),
+			model("openai", "no-such-model-x"),
+			model("dashscope", "qwen-max"),
+			model("custom", "gpt-4o", { baseUrl: "http://127.0.0.1:9/v1" }),
+		]) {
 			expect(book.cost(unknown, tokens, at)).toBeNull();
 			expect(book.price(unknown, at)).toBeNull();
 		}
@@ -33,7 +44,13 @@ describe("the price book", () => {
 	});
 
 	it("puts the owner's figures first", () => {
-		expect(book.cost(model("openai", "gpt-4o-mini", { id: "mine" }), { inputTokens: 1_000_000, cachedTokens: 400_000, outputTokens: 100_000 }, at)).toEqual({ cost: 1.2 + 0.2 + 0.8, currency: "CNY" });
+		expect(
+			book.cost(
+				model("openai", "gpt-4o-mini", { id: "mine" }),
+				{ inputTokens: 1_000_000, cachedTokens: 400_000, outputTokens: 100_000 },
+				at,
+			),
+		).toEqual({ cost: 1.2 + 0.2 + 0.8, currency: "CNY" });
 		expect(book.price(model("openai", "gpt-4o-mini", { id: "mine" }), at)).toMatchObject({ source: "config", currency: "CNY" });
 	});
 
