@@ -30,6 +30,8 @@ export interface Environment {
 	language: Language;
 	/** The machine's time zone. */
 	timezone: string;
+	/** For requests to model servers and the web; null = direct. `noProxy` as it is written in NO_PROXY. */
+	proxy: { http: string | null; https: string | null; noProxy: string | null };
 	/** Terminal wishes of the person at the command line. */
 	terminal: { color: boolean };
 	/** Answers a variable for `${VAR}` in config.yaml and for servers that are given named variables; undefined when not set. */
@@ -38,6 +40,11 @@ export interface Environment {
 }
 
 const levels: LogLevel[] = ["trace", "debug", "info", "warn", "error"];
+
+/** The process's own variables: the one place where they are touched. */
+export function processVariables(): Record<string, string | undefined> {
+	return process.env;
+}
 
 /** Reads every variable that means something to us. Wrong values are problems, never a crash. */
 export function readEnvironment(
@@ -95,6 +102,11 @@ export function readEnvironment(
 		contextAutofold: autofold === null || parseDuration(autofold) !== 0,
 		language: languageOf(env),
 		timezone: machineTimezone(env),
+		proxy: {
+			http: text("HTTP_PROXY") ?? text("http_proxy"),
+			https: text("HTTPS_PROXY") ?? text("https_proxy"),
+			noProxy: text("NO_PROXY") ?? text("no_proxy"),
+		},
 		terminal: { color: !env.NO_COLOR && env.TERM !== "dumb" },
 		lookup: (name) => env[name],
 		problems,

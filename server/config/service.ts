@@ -52,6 +52,8 @@ export interface ConfigOptions {
 	log: ConfigLog;
 	/** False: the file is not watched (commands that end at once). */
 	watch?: boolean;
+	/** True: nothing is written, not even the copy of a good file (commands that only look). */
+	readOnly?: boolean;
 	/** How often the file's date is looked at beside the system's own notices, ms. */
 	pollMs?: number;
 }
@@ -131,7 +133,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		text = source;
 		fileProblems = [];
 		for (const warning of next.warnings) log.warn("config.variable", { problem: say(warning) });
-		if (source === null || source.trim() === "") return;
+		if (options.readOnly || source === null || source.trim() === "") return;
 		const copy = lastGoodPath(environment.home);
 		if ((await readConfig(copy)).text === source) return;
 		try {

@@ -1,0 +1,29 @@
+/** `openlani token`: prints the API token, alone on its line. */
+import { homeHolder } from "../workspace/lock.ts";
+import { ensureToken, readToken } from "../workspace/token.ts";
+import { CliError, type Command, print, say } from "./command.ts";
+
+export const command: Command = {
+	name: "token",
+	usage: "",
+	about: { en: "print the API token", zh: "输出 API 令牌" },
+	details: {
+		en: "It has the master's rights: keep it secret. OPENLANI_TOKEN goes before the one kept in the home.",
+		zh: "它拥有主人的全部权限，请保密。设置了 OPENLANI_TOKEN 时以它为准。",
+	},
+	flags: {},
+	words: [0, 0],
+	async run(io) {
+		const { home, token } = io.environment;
+		if (token === null && (await readToken(home)) === null && (await homeHolder(home))) {
+			throw new CliError(
+				say(io, {
+					en: "The running daemon was started with an OPENLANI_TOKEN of its own; it is kept nowhere.",
+					zh: "运行中的守护进程用的是它自己的 OPENLANI_TOKEN，没有保存在数据目录里。",
+				}),
+			);
+		}
+		print(io, (await ensureToken(home, token)).token);
+		return 0;
+	},
+};

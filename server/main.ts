@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+/** The entry of the program: words on the command line -> a command. Everything is loaded when it is needed. */
+import { runProgram } from "./cli/main.ts";
+import { processVariables } from "./config/environment.ts";
+import { version } from "./version.ts";
+
+const code = await runProgram({
+	argv: process.argv.slice(2),
+	env: processVariables(),
+	stdin: process.stdin,
+	stdout: process.stdout,
+	stderr: process.stderr,
+	version,
+	async startDaemon(options) {
+		const { startDaemon } = await import("./daemon.ts");
+		return startDaemon(options);
+	},
+	async serve(environment, options) {
+		const { serve } = await import("./cli/serve.ts");
+		return serve(environment, options);
+	},
+	onSignal(callback) {
+		let signalled = false;
+		const onSignal = () => {
+			if (signalled) process.exit(130);
+			signalled = true;
+			callback();
+		};
+		process.on("SIGINT", onSignal);
+		process.on("SIGTERM", onSignal);
+		return () => {
+			process.off("SIGINT", onSignal);
+			process.off("SIGTERM", onSignal);
+		};
+	},
+});
+// Nothing may hold the process back once the command has ended; what was written to a pipe still gets there.
+process.exitCode = code;
+await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+process.exit();

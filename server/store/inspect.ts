@@ -1,0 +1,44 @@
+/** Looking at a database file without changing it: for `doctor`, `inspect` and `backup`, beside a running daemon too. */
+import { existsSync, statSync } from "node:fs";
+import SQLite from "better-sqlite3";
+import { migrations } from "./migrations/index.ts";
+
+export interface DatabaseCheck {
+	/** `older` and `newer`: the file is sound, but its schema is another version's. */
+	state: "missing" | "ok" | "older" | "newer" | "damaged" | "unreadable";
+	problem: string | null;
+	bytes: number;
+	schema: number | null;
+}
+
+/** Reads the whole file and answers what is wrong with it. Never moves, migrates or repairs anything. */
+export function checkDatabase(file: string): DatabaseCheck {
+	if (!existsSync(file)) return { state: "missing", problem: null, bytes: 0, schema: null };
+	const { size: bytes } = statSync(file);
+	if (bytes === 0 && !existsSync(`${file}-wal`)) return { state: "damaged", problem: "the file is empty", bytes, schema: null };
+	let raw: SQLite.Database | null = null;
+	try {
+		raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });
+		const result = raw.pragma("quick_check(1)", { simple: true });
+		const schema = Number(raw.pragma("user_version", { simple: true }));
+		if (result !== "ok") return { state: "damaged", problem: String(result), bytes, schema };
+		const known = migrations.at(-1)?.version ?? 0;
+		return { state: schema === known ? "ok" : schema > known ? "newer" : "older", problem: null, bytes, schema };
+	} catch (error) {
+		const { code = "", message } = error as { code?: string; message: string };
+		const damaged = code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB";
+		return { state: damaged ? "damaged" : "unreadable", problem: message, bytes, schema: null };
+	} finally {
+		raw?.close();
+	}
+}
+
+/** Writes a consistent copy of `file` to `target`, whoever writes to it meanwhile. */
+export async function copyDatabase(file: string, target: string): Promise<void> {
+	const raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });
+	try {
+		await raw.backup(target);
+	} finally {
+		raw.close();
+	}
+}
