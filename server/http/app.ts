@@ -1,4 +1,5 @@
 /** Builds the HTTP application. It never listens: the daemon does, tests use `inject`. */
+import { setMaxListeners } from "node:events";
 import websocket from "@fastify/websocket";
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { validatorCompiler, type ZodTypeProvider } from "fastify-type-provider-zod";
@@ -68,6 +69,8 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 			void onError(error, request as FastifyRequest, reply as unknown as FastifyReply),
 	});
 	const closing = new AbortController();
+	// As many listen as requests wait.
+	setMaxListeners(0, closing.signal);
 	const auth = createAuth(deps);
 	const submit = createSubmit(deps);
 	const live = createLiveHub({ bus: deps.bus, auth, gateway: deps.gateway, submit, version: deps.version, log, limits: deps.live ?? {} });
@@ -100,6 +103,13 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 		else void parseJson(request, body as string, done);
 	});
 
+	// Before the door: its hook notes what is an upgrade, so that the socket of a refused one is closed.
+	await app.register(websocket, {
+		options: { maxPayload: FRAME_BYTES, perMessageDeflate: false },
+		errorHandler: (_error, socket) => socket.terminate(),
+		// The hub closes its sockets, with a code.
+		preClose: (done: () => void) => done(),
+	});
 	installGuard(app, {
 		deps,
 		auth,
@@ -117,13 +127,6 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 		closing.abort();
 		live.close();
 	});
-	await app.register(websocket, {
-		options: { maxPayload: FRAME_BYTES, perMessageDeflate: false },
-		errorHandler: (_error, socket) => socket.terminate(),
-		// The hub closes its sockets, with a code.
-		preClose: (done: () => void) => done(),
-	});
-
 	const typed: App = app.withTypeProvider<ZodTypeProvider>();
 	openapiRoute(typed, deps.version);
 	conversationRoutes(typed, context);

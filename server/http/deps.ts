@@ -3,6 +3,7 @@ import type { Address, Channel } from "../../channels/channel.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
 import type { Store } from "../store/store.ts";
+import type { LedgerRouteDeps } from "./routes/ledger.ts";
 import type { ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
 
 /** A message of the master from the page, the API or the command line. */
@@ -96,6 +97,8 @@ export interface HttpDeps {
 		error(event: string, data?: Record<string, unknown>): void;
 	};
 	version: string;
+	/** Usage, alerts, metrics and the fuse; without it those routes do not exist. */
+	ledger?: LedgerRouteDeps;
 	/** Limits of live sockets; the defaults are for real use, tests make them small. */
 	live?: { pingMs?: number; bufferBytes?: number; maxSockets?: number };
 }

@@ -41,9 +41,10 @@ export function clientAddress(request: FastifyRequest, publicUrl: string | null)
 
 function listening(request: FastifyRequest, app: FastifyInstance, deps: HttpDeps): Listening {
 	const { localPort, localAddress } = request.socket;
-	// A socket that is gone already has no port; that must not loosen the check while we listen.
+	const bound = app.server.address();
 	return {
-		port: localPort ?? (app.server.listening ? -1 : null),
+		// A socket that is gone already names no port; that must not loosen the check.
+		port: localPort ?? (bound !== null && typeof bound === "object" ? bound.port : null),
 		localAddress: localAddress ?? null,
 		listenHost: deps.listenHost?.() ?? null,
 		publicUrl: deps.publicUrl(),

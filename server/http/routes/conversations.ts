@@ -5,7 +5,7 @@ import { toConversation } from "../present.ts";
 import { createPresenter } from "../presenter.ts";
 import { HttpProblem, notFound } from "../problem.ts";
 import { startWait } from "../wait.ts";
-import { before, Id, limit, Nothing } from "./schemas.ts";
+import { before, Id, limit, limitOf, Nothing } from "./schemas.ts";
 
 /** A proxy or a client gives up earlier than this anyway. */
 const MAX_WAIT_S = 600;
@@ -34,7 +34,7 @@ export function conversationRoutes(app: App, { deps, submit, closing, live }: Co
 				querystring: z.object({
 					query: z.string().max(200).optional(),
 					before: z.iso.datetime({ offset: true }).optional(),
-					limit: limit.default(200),
+					limit: limitOf(200, 200),
 				}),
 				response: { 200: z.object({ conversations: z.array(Conversation) }) },
 			},

@@ -5,7 +5,7 @@ import type { App, Context } from "../context.ts";
 import { Call, CallDetail, Delivery, EventItem, OutboxItem, Turn, TurnSummary } from "../contract.ts";
 import { toCall, toCallDetail, toEvent, toOutboxItem, toTurn, toTurnSummary } from "../present.ts";
 import { HttpProblem, notFound } from "../problem.ts";
-import { before, Id, limit } from "./schemas.ts";
+import { before, Id, limit, limitOf } from "./schemas.ts";
 
 export function recordRoutes(app: App, { deps }: Context): void {
 	const { store, gateway, bus } = deps;
@@ -72,12 +72,7 @@ export function recordRoutes(app: App, { deps }: Context): void {
 					after: z.coerce.number().int().min(0).default(0),
 					level: EventItem.shape.level.optional(),
 					type: z.string().min(1).max(60).optional(),
-					limit: z.coerce
-						.number()
-						.int()
-						.min(1)
-						.default(200)
-						.transform((value) => Math.min(value, 1000)),
+					limit: limitOf(200, 1000),
 				}),
 				response: { 200: z.object({ events: z.array(EventItem) }) },
 			},
