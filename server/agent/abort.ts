@@ -30,7 +30,26 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 	});
 }
 
-/** True when the process is going down: then a turn ends where it is, writes nothing more and goes on at the next start. */
-export function isShutdown(signal: AbortSignal): boolean {
-	return signal.aborted && signal.reason === "shutdown";
+/** `untilAborted` for many waits in a row with one listener: a stream has one a token. Call `end` when done. */
+export function createAbortableWaits(signal: AbortSignal): { wait<T>(work: Promise<T>): Promise<T>; end(): void } {
+	let reject: ((error: Error) => void) | null = null;
+	const stop = () => reject?.(new Stopped());
+	signal.addEventListener("abort", stop, { once: true });
+	return {
+		wait: (work) =>
+			new Promise((resolve, fail) => {
+				reject = fail;
+				work.then(resolve, fail);
+				if (signal.aborted) stop();
+			}),
+		end: () => signal.removeEventListener("abort", stop),
+	};
+}
+
+/**
+ * True when the turn leaves this process rather than being stopped by a person: the abort's reason is "shutdown" or an error named
+ * "LeaveTurn" (the lease was lost). Then it ends where it is, writes nothing more and goes on from its stored steps elsewhere.
+ */
+export function isLeaving(signal: AbortSignal): boolean {
+	return signal.aborted && (signal.reason === "shutdown" || (signal.reason as { name?: unknown } | undefined)?.name === "LeaveTurn");
 }

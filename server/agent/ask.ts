@@ -1,6 +1,6 @@
 /** One model call: its stream as turn events, ended by stop even when the model does not listen. */
 import type { Model, ModelErrorKind, ModelReply, ModelRequest } from "../model/model.ts";
-import { untilAborted } from "./abort.ts";
+import { createAbortableWaits } from "./abort.ts";
 import { createStampFilter } from "./stamp.ts";
 import type { TurnEvent } from "./types.ts";
 
@@ -21,9 +21,10 @@ export async function* ask(
 	let filter = createStampFilter();
 	let thinking = false;
 	let ended = false;
+	const waits = createAbortableWaits(signal);
 	try {
 		for (;;) {
-			const next = await untilAborted(Promise.resolve(stream.next()), signal);
+			const next = await waits.wait(Promise.resolve(stream.next()));
 			if (next.done) {
 				ended = true;
 				throw Object.assign(new Error("the model's stream ended without a reply"), { name: "ModelError", kind: "protocol" });
@@ -54,6 +55,7 @@ export async function* ask(
 			}
 		}
 	} finally {
+		waits.end();
 		// Not awaited: a model that ignores the signal must not hold up the stop.
 		if (!ended) Promise.resolve(stream.return?.()).catch(() => {});
 	}

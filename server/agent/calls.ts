@@ -1,7 +1,7 @@
 /** Runs the calls of one stored step: read-only ones side by side, the others in order, each answered exactly once. */
 import type { Attachment } from "../../channels/channel.ts";
 import type { Tool, ToolResult } from "../tools/tool.ts";
-import { isShutdown, Stopped, untilAborted } from "./abort.ts";
+import { isLeaving, Stopped, untilAborted } from "./abort.ts";
 import { canonicalArguments, checkArguments, signature } from "./arguments.ts";
 import { capText, DEFAULT_TOOL_TIMEOUT_MS, MAX_CALLS_PER_STEP, MAX_PARALLEL_CALLS } from "./limits.ts";
 import { isBlank, oneLine, wellFormed } from "./text.ts";
@@ -41,7 +41,7 @@ export async function* runCalls(state: CallsState, step: StepRecord, signal: Abo
 	const waiting = step.calls.filter((record) => record.result === null);
 	const overflow = new Set(step.calls.slice(MAX_CALLS_PER_STEP));
 	while (waiting.length > 0) {
-		if (isShutdown(signal)) throw new Stopped();
+		if (isLeaving(signal)) throw new Stopped();
 		const batch = takeBatch(waiting, state.deps);
 		for (const record of batch) yield { type: "call-started", step: step.step, recordId: record.recordId, call: record.call };
 		const running = new Map(
@@ -123,7 +123,7 @@ async function answer(state: CallsState, step: StepRecord, record: CallRecord, s
 
 /** On shutdown nothing is answered. */
 function stopAnswer(signal: AbortSignal, text: string, kind: "skipped" | "interrupted"): Answer {
-	if (isShutdown(signal)) throw new Stopped();
+	if (isLeaving(signal)) throw new Stopped();
 	return kind === "skipped" ? skipped(text) : interrupted(text);
 }
 
@@ -210,42 +210,37 @@ export async function storedFinish(state: CallsState, step: StepRecord, signal: 
 	return (await run(state, step, record, tool, checked.args, signal)).result.finish ?? null;
 }
 
-/** Caps, stores and announces one answer. */
+/** Caps, stores and announces one answer. An effect that cannot be stored makes the call fail, not the turn. */
 async function* settle(state: CallsState, step: StepRecord, record: CallRecord, outcome: Answer, ms: number): AsyncGenerator<TurnEvent> {
+	try {
+		yield* store(state, step, record, outcome, ms);
+	} catch (error) {
+		if (record.result !== null || (outcome.result.effects ?? []).length === 0) throw error;
+		yield* store(state, step, record, failed(`${record.call.name} had no effect: it could not be stored. Check its arguments.`), ms);
+	}
+}
+
+async function* store(state: CallsState, step: StepRecord, record: CallRecord, outcome: Answer, ms: number): AsyncGenerator<TurnEvent> {
 	const { journal, clock } = state.deps;
-	const full = typeof outcome.result.text === "string" && !isBlank(outcome.result.text) ? wellFormed(outcome.result.text) : "(no output)";
+	const { call, recordId } = record;
+	const { result } = outcome;
+	const full = typeof result.text === "string" && !isBlank(result.text) ? wellFormed(result.text) : "(no output)";
 	const stored = await capped(state, step, record, full);
-	const effects = outcome.result.effects ?? [];
-	const attachments = outcome.result.attachments ?? [];
-	const taint = outcome.result.taint;
+	const effects = result.effects ?? [];
+	const attachments = result.attachments ?? [];
+	const taint = result.taint === undefined ? {} : { taint: result.taint };
 	const at = clock.now();
-	await journal.callFinished(state.input.turnId, record.recordId, {
-		state: outcome.state,
-		result: stored,
-		at,
-		attachments,
-		effects,
-		...(taint === undefined ? {} : { taint }),
-	});
+	await journal.callFinished(state.input.turnId, recordId, { state: outcome.state, result: stored, at, attachments, effects, ...taint });
 	Object.assign(record, {
 		state: outcome.state,
 		result: stored,
 		endedAt: at,
-		...(taint === undefined ? {} : { taint }),
-		...(attachments.length === 0 ? {} : { attachments }),
+		...taint,
+		...(attachments.length > 0 ? { attachments } : {}),
 	});
-	if (taint !== undefined) state.taint.push({ source: taint, step: step.step });
+	if (result.taint !== undefined) state.taint.push({ source: result.taint, step: step.step });
 	state.attachments.push(...attachments);
-	yield {
-		type: "call-finished",
-		step: step.step,
-		recordId: record.recordId,
-		call: record.call,
-		state: outcome.state,
-		result: outcome.result,
-		stored,
-		ms,
-	};
+	yield { type: "call-finished", step: step.step, recordId, call, state: outcome.state, result, stored, ms };
 	for (const effect of effects) {
 		if (effect.type !== "plan") continue;
 		state.plan = effect.items.map((item) => ({ ...item }));
@@ -264,6 +259,7 @@ async function capped(state: CallsState, step: StepRecord, record: CallRecord, f
 	const left = Math.max(0, limits.stepResultChars - used);
 	const max = Math.min(limits.toolResultChars, left - (open - 1) * Math.min(RESERVED_CHARS, Math.floor(left / open)));
 	if (full.length <= max) return full;
-	const path = await state.deps.journal.keepFullText(turnId, record.recordId, full);
-	return capText(full, max, `…[cut: ${full.length} characters; whole text in ${path}, see read_file]…`);
+	// A full disk costs the rest of the text, not the turn.
+	const path = await state.deps.journal.keepFullText(turnId, record.recordId, full).catch(() => null);
+	return capText(full, max, `…[cut: ${full.length} characters${path === null ? "" : `; whole text in ${path}, see read_file`}]…`);
 }

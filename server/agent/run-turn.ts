@@ -3,7 +3,7 @@
  * yielded as a `TurnEvent`; the last one is `done`, and its outcome is also what the generator returns.
  */
 import type { CallSource, ModelReply, ModelRequest, Usage } from "../model/model.ts";
-import { isShutdown, Stopped } from "./abort.ts";
+import { isLeaving, Stopped } from "./abort.ts";
 import { ask, errorKind, type Streamed } from "./ask.ts";
 import { type CallsState, runCalls, storedFinish } from "./calls.ts";
 import { toolCounts } from "./fold.ts";
@@ -43,7 +43,7 @@ const SHORTER_TRIES = 2;
 
 /**
  * Runs one turn to its end. Never throws for what a model, a tool or a person does; a failing journal ends the turn as
- * `internal`. Aborting ends it within a second as `stopped`; aborting with the reason "shutdown" throws, writes nothing more and
+ * `internal`. Aborting ends it within a second as `stopped`; aborting because the turn leaves this process (see `isLeaving`) throws, writes nothing more and
  * leaves the turn to be gone on with from its stored steps.
  */
 export async function* runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): AsyncGenerator<TurnEvent, TurnOutcome> {
@@ -52,7 +52,7 @@ export async function* runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSi
 	try {
 		end = yield* loop(turn);
 	} catch (error) {
-		if (isShutdown(signal)) throw error;
+		if (isLeaving(signal)) throw error;
 		end = error instanceof Stopped || signal.aborted ? stopped(turn) : failed(turn, error);
 	}
 	const outcome = outcomeOf(turn, end);

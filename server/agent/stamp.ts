@@ -27,11 +27,21 @@ function formatFor(timezone: string): Intl.DateTimeFormat {
 	return format;
 }
 
+/** Formatting is slow, and each request stamps the same messages again. Pure results, bounded. */
+const minutes = new Map<string, string>();
+
 /** `2026-11-30 Mon 15:04` in the zone; an unknown zone counts as UTC. */
 export function localTime(at: number, timezone: string): string {
-	const part: Record<string, string> = {};
-	for (const { type, value } of formatFor(timezone).formatToParts(at)) part[type] = value;
-	return `${part.year}-${part.month}-${part.day} ${part.weekday} ${part.hour}:${part.minute}`;
+	const key = `${Math.floor(at / 60_000)} ${timezone}`;
+	let text = minutes.get(key);
+	if (text === undefined) {
+		const part: Record<string, string> = {};
+		for (const { type, value } of formatFor(timezone).formatToParts(at)) part[type] = value;
+		text = `${part.year}-${part.month}-${part.day} ${part.weekday} ${part.hour}:${part.minute}`;
+		if (minutes.size >= 5_000) minutes.clear();
+		minutes.set(key, text);
+	}
+	return text;
 }
 
 function label(text: string): string {
@@ -52,8 +62,13 @@ const TRAILING = /\s*\[(?:\d{4}-\d\d-\d\d [A-Z][a-z]{2} \d\d:\d\d · [^\]\n]{0,1
 /** Takes stamps and tool digests that a model has imitated off the end of a reply. */
 export function stripStamp(text: string): string {
 	let out = text;
-	while (TRAILING.test(out)) out = out.replace(TRAILING, "");
-	return out;
+	for (;;) {
+		// Only the end is looked at: the pattern would be slow on long runs of spaces.
+		const at = Math.max(0, out.length - 600);
+		const tail = out.slice(at).replace(TRAILING, "");
+		if (tail.length === out.length - at) return out;
+		out = out.slice(0, at) + tail;
+	}
 }
 
 const PARTIAL = /\[(?:u?|us|use|used|used:|used: [^\]\n]{0,300}|\d{1,4}|\d{4}-[\d-]{0,5}|\d{4}-\d\d-\d\d [^\]\n]{0,160})\]?\s*$/;

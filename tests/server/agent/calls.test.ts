@@ -190,6 +190,34 @@ describe("calls of one step", () => {
 	});
 });
 
+describe("a journal that refuses", () => {
+	it("an effect makes the call fail and not the turn", async () => {
+		const journal = memoryJournal();
+		const plain = journal.callFinished;
+		journal.callFinished = async (turn, id, outcome) => {
+			if (outcome.effects.length > 0) throw new Error("no such channel /secret");
+			await plain(turn, id, outcome);
+		};
+		const { model, outcome } = await run([{ calls: [call("write_plan", { items: [{ text: "x", done: false }] })] }, { text: "ok" }], {
+			journal,
+		});
+		expect(outcome).toMatchObject({ state: "done", reply: "ok" });
+		expect(results(model.requests[1])[0]).toBe("write_plan had no effect: it could not be stored. Check its arguments.");
+		expect(texts(model.requests[1]).join()).not.toContain("Plan:");
+	});
+
+	it("the full text costs the path, not the turn", async () => {
+		const journal = memoryJournal();
+		journal.keepFullText = async () => {
+			throw new Error("ENOSPC");
+		};
+		const big = tool("big", async () => ({ text: "x".repeat(50_000) }));
+		const { model, outcome } = await run([{ calls: [call("big")] }, { text: "ok" }], { journal, tools: [big] });
+		expect(outcome.reply).toBe("ok");
+		expect(results(model.requests[1])[0]).toContain("…[cut: 50000 characters]…");
+	});
+});
+
 describe("results", () => {
 	const big = (length: number) => tool("big", async () => ({ text: `BEGIN${"😀".repeat(length / 2)}END` }));
 

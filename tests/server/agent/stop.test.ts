@@ -71,14 +71,17 @@ describe("stop", () => {
 		expect(model.requests).toHaveLength(0);
 	});
 
-	it("for a shutdown writes nothing more and leaves the turn to the next start", async () => {
+	it.each([
+		["a shutdown", "shutdown"],
+		["a lost lease", Object.assign(new Error("taken over"), { name: "LeaveTurn" })],
+	])("for %s writes nothing more and leaves the turn to the next start", async (_why, reason) => {
 		const control = new AbortController();
 		const journal = memoryJournal();
 		const going = run([{ calls: [call("hang"), call("now")] }], {
 			signal: control.signal,
 			journal,
 			tools: [deaf("hang", { readOnly: false })],
-			onEvent: (event) => void (event.type === "call-started" && control.abort("shutdown")),
+			onEvent: (event) => void (event.type === "call-started" && control.abort(reason)),
 		});
 		await expect(going).rejects.toThrow("stopped");
 		expect(journal.log).toEqual(["step 1"]);
