@@ -58,6 +58,12 @@ export const theme = createTheme({
 	respectReducedMotion: true,
 	cursorType: "pointer",
 	components: {
+		// White on the dark scheme's lighter sky would be too faint.
+		Button: {
+			vars: (_theme: unknown, props: { variant?: string; color?: string }) =>
+				(props.variant ?? "filled") === "filled" && (props.color ?? "sky") === "sky" ? { root: { "--button-color": "var(--on-accent)" } } : { root: {} },
+		},
+		Checkbox: { defaultProps: { radius: "xs" } },
 		Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, overlayProps: { backgroundOpacity: 0.35 } } },
 		Drawer: { defaultProps: { transitionProps: { duration: 140 }, overlayProps: { backgroundOpacity: 0.3 } } },
 		Menu: { defaultProps: { transitionProps: { duration: 80 }, shadow: "md" } },

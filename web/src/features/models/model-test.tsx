@@ -56,7 +56,7 @@ export function ModelTest({ entry, code, onResult, compact = false }: ModelTestP
 	return (
 		<div className={css.test}>
 			<Button
-				variant={compact ? "default" : "light"}
+				variant="default"
 				size={compact ? "xs" : "sm"}
 				disabled={!entry}
 				loading={busy}

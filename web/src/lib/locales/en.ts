@@ -284,7 +284,7 @@ export const en = {
 		idHint: "Short, for lists and logs",
 		idTaken: "There is one of this name already.",
 		baseUrlHint: "Empty: the provider's own",
-		keyKeep: "Empty: the present key stays",
+		keyKeep: "Empty: the present key stays.",
 		keyVariable: "A variable such as ${DEEPSEEK_API_KEY} works too.",
 		removeTitle: "Remove {{id}}?",
 		removeText: "Its entry and key leave the configuration file. Conversations stay.",

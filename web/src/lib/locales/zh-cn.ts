@@ -279,7 +279,7 @@ export const zhCn: Words = {
 		idHint: "简短即可，用于列表和日志",
 		idTaken: "已有同名的模型。",
 		baseUrlHint: "留空则用服务商的默认地址",
-		keyKeep: "留空则保留现有密钥",
+		keyKeep: "留空则保留现有密钥。",
 		keyVariable: "也可以写变量，如 ${DEEPSEEK_API_KEY}。",
 		removeTitle: "移除 {{id}}？",
 		removeText: "会从配置文件中删除该条目和密钥。对话会保留。",
