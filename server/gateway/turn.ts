@@ -75,6 +75,12 @@ export interface Refusal {
 	tell: boolean;
 }
 
+/** How driving a turn ended; `why` is what its prompt was made of, when it came so far. */
+interface Driven {
+	outcome: TurnOutcome;
+	why?: Record<string, unknown>;
+}
+
 const emptyUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
 
 /** Whose memory a claimed turn may use, and who reads along. */
@@ -143,7 +149,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		};
 	}
 
-	async function gather(claim: Claim): Promise<TurnInput> {
+	async function gather(claim: Claim): Promise<{ made: TurnInput; why: Record<string, unknown> }> {
 		const scope = scopeOf(claim);
 		await remembering.get(claim.conversation.id);
 		const said = claim.rows.map((row) => row.message.text).join("\n");
@@ -162,23 +168,21 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			[...base, ...remembered],
 			history.filter((exchange) => exchange.id !== claim.turn.id),
 		);
-		if (claim.steps.length === 0) {
-			await store.turns.setWhy(claim.turn.id, {
-				blocks: [
-					...made.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
-					{ name: "history", chars: history.reduce((sum, one) => sum + one.said.length + one.replied.length, 0) },
-				],
-				recalled: recalled.map((one) => ({
-					text: one.text,
-					score: one.score,
-					at: new Date(one.at).toISOString(),
-					source: one.source,
-					by: one.by,
-				})),
-				picked: made.model,
-			});
-		}
-		return made;
+		const why = {
+			blocks: [
+				...made.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
+				{ name: "history", chars: history.reduce((sum, one) => sum + one.said.length + one.replied.length, 0) },
+			],
+			recalled: recalled.map((one) => ({
+				text: one.text,
+				score: one.score,
+				at: new Date(one.at).toISOString(),
+				source: one.source,
+				by: one.by,
+			})),
+			picked: made.model,
+		};
+		return { made, why };
 	}
 
 	/** Tells the bus about one event of the turn. */
@@ -282,7 +286,13 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		return { ...row, address: target.address, profile: target.profile };
 	}
 
-	async function finish(claim: Claim, outcome: TurnOutcome, messageIds: string[], signal: AbortSignal): Promise<void> {
+	async function finish(
+		claim: Claim,
+		outcome: TurnOutcome,
+		messageIds: string[],
+		signal: AbortSignal,
+		why?: Record<string, unknown>,
+	): Promise<void> {
 		const reply = await directed(claim, outcome);
 		const end: TurnEnd = {
 			state: outcome.state,
@@ -294,6 +304,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			taint: outcome.taint,
 			error: outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : null,
 			at: clock.now(),
+			...(why ? { why } : {}),
 			reply,
 		};
 		const done = await insist(
@@ -384,7 +395,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 	}
 
 	/** Drives the loop; null when the turn left for a restart and goes on after it. */
-	async function drive(claim: Claim, lane: RunningLane, messageIds: string[]): Promise<TurnOutcome | null> {
+	async function drive(claim: Claim, lane: RunningLane, messageIds: string[]): Promise<Driven | null> {
 		const at = { conversation: claim.conversation.id, turnId: claim.turn.id };
 		const deltas = createDeltas({
 			filter: () => options.filter.stream(options.profile(claim)),
@@ -400,13 +411,18 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			onJoined: (ids) => messageIds.push(...ids),
 		});
 		try {
-			const made = await gather(claim);
+			const { made, why } = await gather(claim);
 			const deps: TurnDeps = { model: options.model, tools: options.tools(claim), journal, clock, newId };
 			const events = options.runTurn(made, deps, lane.stop.signal);
 			for await (const event of events) {
 				tell(claim, event, deltas);
+				// A turn of one step says why at its end; a longer one can be looked at while it runs.
+				if (event.type === "step-finished" && event.record.step === 1 && event.record.calls.length > 0)
+					await store.turns.setWhy(claim.turn.id, why);
 				if (event.type === "done")
-					return event.outcome.state === "stopped" && (lane.leave.aborted || lane.stop.signal.reason === leaseLost) ? null : event.outcome;
+					return event.outcome.state === "stopped" && (lane.leave.aborted || lane.stop.signal.reason === leaseLost)
+						? null
+						: { outcome: event.outcome, why };
 				// Everything up to here is stored: a turn that must leave does so now, and goes on from here.
 				if (lane.leave.aborted && (event.type === "step-finished" || event.type === "call-finished")) return null;
 			}
@@ -414,7 +430,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		} catch (error) {
 			if (lane.leave.aborted) return null;
 			log.error("turn.failed", { ...at, error: (error as Error).stack ?? String(error) });
-			return failed(claim, sentence("internal", options.settings(claim).locale), "internal", (error as Error).message);
+			return { outcome: failed(claim, sentence("internal", options.settings(claim).locale), "internal", (error as Error).message) };
 		} finally {
 			deltas.end();
 		}
@@ -435,10 +451,10 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			);
 		const before = await options.admission(claim);
 		if (before) return refuse(claim, before, messageIds, ending);
-		const outcome = await drive(claim, lane, messageIds);
-		const onTheWay = outcome?.error?.kind === "fuse" ? await options.admission(claim) : null;
+		const driven = await drive(claim, lane, messageIds);
+		const onTheWay = driven?.outcome.error?.kind === "fuse" ? await options.admission(claim) : null;
 		if (onTheWay) await refuse(claim, onTheWay, messageIds, ending);
-		else if (outcome) await finish(claim, outcome, messageIds, ending);
+		else if (driven) await finish(claim, driven.outcome, messageIds, ending, driven.why);
 		else if (lane.stop.signal.reason !== leaseLost) await store.inbox.release(turn.id);
 	};
 }

@@ -2,6 +2,7 @@ import { type Kysely, type Selectable, sql } from "kysely";
 import type { Address } from "../../channels/channel.ts";
 import { clean, fromJson } from "./json.ts";
 import type { ConversationTable, Database } from "./schema.ts";
+import { first } from "./sql.ts";
 import type { ConversationRow, ConversationStore } from "./store.ts";
 
 export function toConversationRow(row: Selectable<ConversationTable>): ConversationRow {
@@ -26,7 +27,7 @@ const containing = (text: string) => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
 
 export function createConversations(db: Kysely<Database>): ConversationStore {
 	const get = async (id: string) => {
-		const row = await db.selectFrom("conversations").selectAll().where("id", "=", id).executeTakeFirst();
+		const row = await first<Selectable<ConversationTable>>(db, "select * from conversations where id = ?", id);
 		return row ? toConversationRow(row) : null;
 	};
 	const byAddress = async (channel: string, account: string, place: string) => {

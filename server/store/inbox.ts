@@ -1,12 +1,13 @@
-import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
+import { type Insertable, type Kysely, type Selectable, sql, type Transaction } from "kysely";
 import type { Address } from "../../channels/channel.ts";
 import type { Origin, Tier } from "../agent/types.ts";
 import { toConversationRow } from "./conversations.ts";
 import { clean, fromJson, noUsage, previewOf } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
 import type { ConversationTable, Database, InboxTable, MessageTable, TurnTable } from "./schema.ts";
+import { all, type Executor, first, insert, marks, run } from "./sql.ts";
 import { loadSteps } from "./steps.ts";
-import type { Accepted, InboxRow, InboxStore, NewInbound } from "./store.ts";
+import type { Accepted, Claim, InboxRow, InboxStore, NewInbound } from "./store.ts";
 import { toTurnRow } from "./turn-rows.ts";
 
 /** A message that was running in this many processes when they died is not run again. */
@@ -14,7 +15,8 @@ const maxAttempts = 2;
 /** Owner of leases that stand for waiting, not for work. */
 const holder = "hold";
 
-/** Rows sort by (conversation leased?, priority, arrival). */
+const noUsageText = JSON.stringify(noUsage);
+
 interface Candidate {
 	conversation_id: string;
 	turn_id: string;
@@ -43,49 +45,30 @@ function toInboxRow(row: Selectable<InboxTable>, message: Selectable<MessageTabl
 }
 
 /** The turn that a new message of this person belongs to: one that waits (they run together), else the running one it may join. */
-async function turnFor(trx: Transaction<Database>, message: NewInbound): Promise<string> {
-	const open = await trx
-		.selectFrom("turns")
-		.select(["id", "state"])
-		.where("conversation_id", "=", message.conversationId)
-		.where("state", "in", ["queued", "running"])
-		.where("person_id", "=", message.personId)
-		.where("origin", "=", message.origin)
-		.execute();
-	return (open.find((turn) => turn.state === "queued") ?? open.find((turn) => turn.state === "running"))?.id ?? message.newTurnId;
+async function turnFor(trx: Transaction<Database>, message: NewInbound): Promise<string | null> {
+	const open = await all<{ id: string; state: string }>(
+		trx,
+		"select id, state from turns where conversation_id = ? and state in ('queued', 'running') and person_id = ? and origin = ?",
+		message.conversationId,
+		message.personId,
+		message.origin,
+	);
+	return (open.find((turn) => turn.state === "queued") ?? open[0])?.id ?? null;
 }
 
 async function ensureTurn(
 	trx: Transaction<Database>,
 	id: string,
-	of: { conversation_id: string; person_id: string; tier: string; origin: string },
-	model: string | null,
+	of: Pick<Selectable<InboxTable>, "conversation_id" | "person_id" | "tier" | "origin" | "model">,
 	at: number,
-) {
-	await trx
-		.insertInto("turns")
-		.values({
-			id,
-			conversation_id: of.conversation_id,
-			person_id: of.person_id,
-			tier: of.tier,
-			origin: of.origin,
-			state: "queued",
-			rounds: 0,
-			plan: "[]",
-			model,
-			model_name: null,
-			usage: JSON.stringify(noUsage),
-			why: "{}",
-			guard: null,
-			taint: "[]",
-			error: null,
-			created_at: at,
-			started_at: null,
-			ended_at: null,
-		})
-		.onConflict((conflict) => conflict.column("id").doNothing())
-		.execute();
+): Promise<void> {
+	const { conversation_id, person_id, tier, origin, model } = of;
+	await insert(
+		trx,
+		"turns",
+		{ id, conversation_id, person_id, tier, origin, model, state: "queued", usage: noUsageText, created_at: at } as Insertable<TurnTable>,
+		"(id) do nothing",
+	);
 }
 
 async function supersede(trx: Transaction<Database>, conversationId: string, from: string): Promise<string[]> {
@@ -133,7 +116,12 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 			const begun = await trx.selectFrom("steps").select("step").where("turn_id", "=", turnId).limit(1).executeTakeFirst();
 			if (!begun) {
 				await trx.updateTable("inbox").set({ joined_step: null }).where("turn_id", "=", turnId).where("state", "=", "waiting").execute();
-				await trx.updateTable("turns").set({ state: "queued", started_at: null }).where("id", "=", turnId).where("state", "=", "running").execute();
+				await trx
+					.updateTable("turns")
+					.set({ state: "queued", started_at: null })
+					.where("id", "=", turnId)
+					.where("state", "=", "running")
+					.execute();
 			}
 			await trx
 				.updateTable("conversations")
@@ -143,159 +131,167 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 		});
 	}
 
-	return {
-		accept(message) {
-			return db.transaction().execute(async (trx) => {
-				const before = await known(trx, message);
-				if (before) return before;
-				const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces) : [];
-				const turnId = await turnFor(trx, message);
-				if (turnId === message.newTurnId)
-					await ensureTurn(
-						trx,
-						turnId,
-						{ conversation_id: message.conversationId, person_id: message.personId, tier: message.tier, origin: message.origin },
-						message.model,
-						message.at,
-					);
-				const stored = await trx
-					.insertInto("messages")
-					.values({
-						id: message.id,
-						conversation_id: message.conversationId,
-						role: "user",
-						text: clean(message.message.text),
-						at: message.message.at,
-						sender: message.from,
-						person_id: message.personId,
-						origin: message.origin,
-						model: null,
-						model_name: null,
-						turn_id: turnId,
-						attachments: JSON.stringify(message.message.attachments),
-						notes: JSON.stringify(message.message.notes),
-						client_id: message.clientId,
-						usage: null,
-						outbox_id: null,
-						superseded: 0,
-					})
-					.returningAll()
-					.executeTakeFirstOrThrow();
-				await trx
-					.insertInto("inbox")
-					.values({
-						id: message.id,
-						channel: message.channel,
-						account: message.account,
-						external_id: message.externalId,
-						conversation_id: message.conversationId,
-						person_id: message.personId,
-						tier: message.tier,
-						origin: message.origin,
-						priority: message.priority,
-						address: JSON.stringify(message.address),
-						model: message.model,
-						limits: JSON.stringify(message.limits),
-						turn_id: turnId,
-						joined_step: null,
-						attempts: 0,
-						state: "waiting",
-						created_at: message.at,
-					})
-					.execute();
-				const preview = previewOf(message.message.text);
-				await trx
-					.updateTable("conversations")
-					.set({
-						updated_at: message.at,
-						preview,
-						title: sql`case when title = '' then ${[...preview].slice(0, 40).join("")} else title end`,
-					})
-					.where("id", "=", message.conversationId)
-					.execute();
-				return { messageId: message.id, turnId, duplicate: false, supersededIds, message: toMessageRow(stored) };
-			});
-		},
+	function accept(message: NewInbound): Promise<Accepted> {
+		return db.transaction().execute(async (trx) => {
+			const open = await turnFor(trx, message);
+			const turnId = open ?? message.newTurnId;
+			const row: Insertable<InboxTable> = {
+				id: message.id,
+				channel: message.channel,
+				account: message.account,
+				external_id: message.externalId,
+				conversation_id: message.conversationId,
+				person_id: message.personId,
+				tier: message.tier,
+				origin: message.origin,
+				priority: message.priority,
+				address: JSON.stringify(message.address),
+				model: message.model,
+				limits: JSON.stringify(message.limits),
+				turn_id: turnId,
+				joined_step: null,
+				attempts: 0,
+				state: "waiting",
+				created_at: message.at,
+			};
+			const made = await insert(trx, "inbox", row, "(channel, account, external_id) do nothing");
+			if (made === 0) return (await known(trx, message)) as Accepted;
+			const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces) : [];
+			if (!open) await ensureTurn(trx, turnId, { ...row, model: message.model }, message.at);
+			const text = clean(message.message.text);
+			const stored: Insertable<MessageTable> = {
+				id: message.id,
+				conversation_id: message.conversationId,
+				role: "user",
+				text,
+				at: message.message.at,
+				sender: message.from,
+				person_id: message.personId,
+				origin: message.origin,
+				model: null,
+				model_name: null,
+				turn_id: turnId,
+				attachments: JSON.stringify(message.message.attachments),
+				notes: JSON.stringify(message.message.notes),
+				client_id: message.clientId,
+				usage: null,
+				outbox_id: null,
+				superseded: 0,
+			};
+			await insert(trx, "messages", stored);
+			const preview = previewOf(text);
+			await run(
+				trx,
+				"update conversations set updated_at = ?, preview = ?, title = case when title = '' then ? else title end where id = ?",
+				message.at,
+				preview,
+				[...preview].slice(0, 40).join(""),
+				message.conversationId,
+			);
+			return {
+				messageId: message.id,
+				turnId,
+				duplicate: false,
+				supersededIds,
+				message: toMessageRow({ ...stored, position: 0 } as Selectable<MessageTable>),
+			};
+		});
+	}
 
-		claim({ owner, leaseMs, now, background }) {
-			return db.transaction().execute(async (trx) => {
-				const next = await sql<Candidate>`
-					select inbox.conversation_id, inbox.turn_id from inbox join conversations on conversations.id = inbox.conversation_id
-					where inbox.state = 'waiting' and inbox.priority <= ${background ? 1 : 0} and (conversations.lease_owner is null or conversations.lease_until <= ${now})
-					order by inbox.priority, inbox.position limit 1`.execute(trx);
-				const candidate = next.rows[0];
-				if (!candidate) return null;
-				const waiting = await trx
-					.selectFrom("inbox")
-					.selectAll()
-					.where("conversation_id", "=", candidate.conversation_id)
-					.where("state", "=", "waiting")
-					.orderBy("position")
-					.execute();
-				const first = waiting.find((row) => row.turn_id === candidate.turn_id) as Selectable<InboxTable>;
-				let turn = await trx.selectFrom("turns").selectAll().where("id", "=", candidate.turn_id).executeTakeFirst();
-				let turnId = candidate.turn_id;
-				if (turn && turn.state !== "queued" && turn.state !== "running") {
-					// The turn it hoped to join ended first: it and its like begin the next one.
-					turnId = newId();
-					turn = undefined;
-				}
-				const alike = waiting.filter(
-					(row) => row.turn_id === candidate.turn_id && row.person_id === first.person_id && row.origin === first.origin,
+	async function claim({ owner, leaseMs, now, background }: Parameters<InboxStore["claim"]>[0]): Promise<Claim | null> {
+		const look = (on: Executor) =>
+			first<Candidate>(
+				on,
+				`select inbox.conversation_id, inbox.turn_id from inbox join conversations on conversations.id = inbox.conversation_id
+				where inbox.state = 'waiting' and inbox.priority <= ? and (conversations.lease_owner is null or conversations.lease_until <= ?)
+				order by inbox.priority, inbox.position limit 1`,
+				background ? 1 : 0,
+				now,
+			);
+		// Asked after every turn, and mostly in vain: look before taking the write lock.
+		if (!(await look(db))) return null;
+		return db.transaction().execute(async (trx) => {
+			const candidate = await look(trx);
+			if (!candidate) return null;
+			const conversation = (await first<Selectable<ConversationTable>>(
+				trx,
+				"select * from conversations where id = ?",
+				candidate.conversation_id,
+			)) as Selectable<ConversationTable>;
+			const waiting = await all<Selectable<InboxTable>>(
+				trx,
+				"select * from inbox where conversation_id = ? and state = 'waiting' order by position",
+				candidate.conversation_id,
+			);
+			const begins = waiting.find((row) => row.turn_id === candidate.turn_id) as Selectable<InboxTable>;
+			let turn = await first<Selectable<TurnTable>>(trx, "select * from turns where id = ?", candidate.turn_id);
+			let turnId = candidate.turn_id;
+			if (turn && turn.state !== "queued" && turn.state !== "running") {
+				// The turn it hoped to join ended first: it and its like begin the next one.
+				turnId = newId();
+				turn = undefined;
+			}
+			const goesOn = turn?.state === "running";
+			const alike = waiting.filter(
+				(row) => row.turn_id === candidate.turn_id && row.person_id === begins.person_id && row.origin === begins.origin,
+			);
+			// A turn that goes on takes back the rows it had; those that only hoped to join it wait for its next step boundary.
+			const had = goesOn ? alike.filter((row) => row.joined_step !== null) : [];
+			const mine = had.length > 0 ? had : alike;
+			const ids = mine.map((row) => row.id);
+			if (!turn) {
+				await ensureTurn(trx, turnId, begins, now);
+				await run(trx, `update messages set turn_id = ? where id in (${marks(ids)})`, turnId, ...ids);
+				turn = (await first<Selectable<TurnTable>>(trx, "select * from turns where id = ?", turnId)) as Selectable<TurnTable>;
+			}
+			const startedAt = turn.started_at ?? now;
+			await run(
+				trx,
+				`update inbox set state = 'claimed', turn_id = ?, attempts = attempts + 1, joined_step = coalesce(joined_step, 0) where id in (${marks(ids)})`,
+				turnId,
+				...ids,
+			);
+			await run(
+				trx,
+				"update conversations set lease_owner = ?, lease_until = ? where id = ?",
+				owner,
+				now + leaseMs,
+				candidate.conversation_id,
+			);
+			await run(trx, "update turns set state = 'running', started_at = ? where id = ?", startedAt, turnId);
+			const messages = await all<Selectable<MessageTable>>(trx, `select * from messages where id in (${marks(ids)})`, ...ids);
+			const steps = goesOn ? await loadSteps(trx, turnId) : [];
+			// Rows that joined after a step stand in that step.
+			const rows = mine
+				.filter((row) => (row.joined_step ?? 0) === 0)
+				.map((row) =>
+					toInboxRow(
+						{ ...row, turn_id: turnId, state: "claimed", attempts: row.attempts + 1 },
+						messages.find((one) => one.id === row.id) as Selectable<MessageTable>,
+					),
 				);
-				// A turn that goes on takes back the rows it had; those that only hoped to join it wait for its next step boundary.
-				const had = turn?.state === "running" ? alike.filter((row) => row.joined_step !== null) : [];
-				const mine = had.length > 0 ? had : alike;
-				const ids = mine.map((row) => row.id);
-				if (!turn) {
-					await ensureTurn(trx, turnId, first, first.model, now);
-					await trx.updateTable("messages").set({ turn_id: turnId }).where("id", "in", ids).execute();
-				}
-				const poisoned = mine.some((row) => row.attempts >= maxAttempts);
-				await trx
-					.updateTable("inbox")
-					.set({ state: "claimed", turn_id: turnId, attempts: sql`attempts + 1`, joined_step: sql`coalesce(joined_step, 0)` })
-					.where("id", "in", ids)
-					.execute();
-				await trx
-					.updateTable("conversations")
-					.set({ lease_owner: owner, lease_until: now + leaseMs })
-					.where("id", "=", candidate.conversation_id)
-					.execute();
-				const started = await trx
-					.updateTable("turns")
-					.set({ state: "running", started_at: sql`coalesce(started_at, ${now})` })
-					.where("id", "=", turnId)
-					.returningAll()
-					.executeTakeFirstOrThrow();
-				const messages = await trx.selectFrom("messages").selectAll().where("id", "in", ids).execute();
-				const conversation = (await trx
-					.selectFrom("conversations")
-					.selectAll()
-					.where("id", "=", candidate.conversation_id)
-					.executeTakeFirst()) as Selectable<ConversationTable>;
-				const steps = turn?.state === "running" ? await loadSteps(trx, turnId) : [];
-				// Rows that joined after a step stand in that step.
-				const rows = mine
-					.filter((row) => (row.joined_step ?? 0) === 0)
-					.map((row) =>
-						toInboxRow(
-							{ ...row, turn_id: turnId, state: "claimed", attempts: row.attempts + 1 },
-							messages.find((one) => one.id === row.id) as Selectable<MessageTable>,
-						),
-					);
-				return { turn: toTurnRow(started as Selectable<TurnTable>), rows, steps, conversation: toConversationRow(conversation), poisoned };
-			});
-		},
+			return {
+				turn: toTurnRow({ ...turn, state: "running", started_at: startedAt }),
+				rows,
+				steps,
+				conversation: toConversationRow(conversation),
+				poisoned: mine.some((row) => row.attempts >= maxAttempts),
+			};
+		});
+	}
 
+	return {
+		accept,
+		claim,
 		async extend(turnId, owner, until) {
-			const result = await db
-				.updateTable("conversations")
-				.set({ lease_until: until })
-				.where("lease_owner", "=", owner)
-				.where("id", "=", (eb) => eb.selectFrom("turns").select("conversation_id").where("turns.id", "=", turnId))
-				.executeTakeFirst();
-			return result.numUpdatedRows > 0n;
+			const kept = await run(
+				db,
+				"update conversations set lease_until = ? where lease_owner = ? and id = (select conversation_id from turns where turns.id = ?)",
+				until,
+				owner,
+				turnId,
+			);
+			return kept > 0;
 		},
 
 		release: (turnId) => giveBack(turnId, null, 0),

@@ -26,8 +26,8 @@ export interface DayLimits {
 	shareTokens: number | null;
 }
 
-/** Which limit stands in the way of a call. */
-export type Limit = "tokens" | "cost" | "share" | "people";
+/** Which limit stands in the way of a call. `room`: none, but calls in flight hold what is left. */
+export type Limit = "tokens" | "cost" | "share" | "people" | "room";
 
 /**
  * `wait`: it would fit if the calls in flight end below what they reserved. `refused`: it does not fit, whatever they use.
@@ -170,6 +170,9 @@ export interface Ledger extends CallStore {
 	/** From `from` (inclusive) to `to` (exclusive), ms. Whole days are read from the daily totals, which are kept for ever. */
 	usage(filter: { from: number; to: number; by: UsageBy; dayOf(at: number): string; startOfDay(day: string): number }): Promise<UsageRow[]>;
 	ratios(): Promise<TokenRatio[]>;
+	keepRatio(ratio: TokenRatio): Promise<void>;
+	/** Conversations in which a message has waited since before `before` while no turn runs and nothing holds it on purpose. */
+	forgotten(before: number, now: number): Promise<{ conversationId: string; since: number }[]>;
 	/** Removes bodies and rows of calls beyond age and size, oldest first, a bounded number at a time. Answers how many rows it touched. */
 	pruneCalls(now: number, keep: { days: number; bytes: number }): Promise<number>;
 	alerts: AlertStore;

@@ -112,6 +112,11 @@ async function add(db: Db, to: Added): Promise<void> {
 	);
 }
 
+async function keepRatio(db: Db, { model, ratio, high, samples }: TokenRatio): Promise<void> {
+	await sql`insert into token_ratios (model, ratio, high, samples) values (${model}, ${ratio}, ${high}, ${samples})
+		on conflict (model) do update set ratio = excluded.ratio, high = excluded.high, samples = excluded.samples`.execute(db);
+}
+
 const nothing = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
 
 interface Freed {
@@ -186,11 +191,7 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 				conversationId: call.conversation_id,
 				budgetCost: settlement.budgetCost,
 			});
-			if (settlement.ratio) {
-				const { model, ratio, high, samples } = settlement.ratio;
-				await sql`insert into token_ratios (model, ratio, high, samples) values (${model}, ${ratio}, ${high}, ${samples})
-					on conflict (model) do update set ratio = excluded.ratio, high = excluded.high, samples = excluded.samples`.execute(trx);
-			}
+			if (settlement.ratio) await keepRatio(trx, settlement.ratio);
 			return readDay(trx, day);
 		});
 	}
@@ -296,6 +297,18 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 		usage: createUsage(db),
 		async ratios() {
 			return (await sql<TokenRatio>`select model, ratio, high, samples from token_ratios`.execute(db)).rows;
+		},
+		keepRatio: (ratio) => keepRatio(db, ratio),
+		async forgotten(before, now) {
+			const { rows } = await sql<{
+				conversation_id: string;
+				since: number;
+			}>`select i.conversation_id, min(i.created_at) as since from inbox i
+				join conversations c on c.id = i.conversation_id
+				where i.state = 'waiting' and i.created_at < ${before} and not (c.lease_owner is not null and c.lease_until > ${now})
+				and not exists (select 1 from turns t where t.conversation_id = i.conversation_id and t.state = 'running')
+				group by i.conversation_id limit 50`.execute(db);
+			return rows.map((row) => ({ conversationId: row.conversation_id, since: row.since }));
 		},
 		async pruneCalls(now, keep) {
 			const oldest = now - keep.days * dayMs;

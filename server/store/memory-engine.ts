@@ -1,8 +1,8 @@
 /** The search engine as it runs: index, ranking and the Chinese dictionary, which is loaded at the first text that needs it. */
 import { createRequire } from "node:module";
+import { createRanking } from "../memory/ranking.ts";
 import { madeMarks } from "../memory/text/dates.ts";
 import { type Cutter, hasHan, termsOf } from "../memory/text/terms.ts";
-import { createRanking } from "../memory/ranking.ts";
 import { openMemoryIndex } from "./memory-index.ts";
 import type { Engine, EngineOptions, SearchAnswer, SearchRequest, SyncState } from "./memory-search.ts";
 
@@ -11,7 +11,8 @@ const indexedChars = 4000;
 /** Rows taken in before a search, when the index is only a little behind. */
 const catchUp = 400;
 
-function createCutter(): (text: string) => Cutter | null {
+/** Loads the dictionary (about 100 MB) at the first Chinese text. */
+export function createCutter(): (text: string) => Cutter | null {
 	let cut: Cutter | null | undefined;
 	return (text) => {
 		if (!hasHan(text)) return null;
@@ -32,8 +33,7 @@ function createCutter(): (text: string) => Cutter | null {
 }
 
 /** Opens the index. Synchronous work behind promises: run it where it blocks nobody. */
-export function createEngine(options: EngineOptions): Engine {
-	const cutter = createCutter();
+export function createEngine(options: EngineOptions, cutter = createCutter()): Engine {
 	let index = openMemoryIndex(options);
 	let rebuilt: string | null = index.rebuilt;
 	let ranking = createRanking(index, options.timezone, cutter);

@@ -8,8 +8,8 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { getLoadablePath } from "sqlite-vec";
-import type { MemoryKey } from "./memory-store.ts";
 import type { EngineOptions } from "./memory-search.ts";
+import type { MemoryKey } from "./memory-store.ts";
 
 export const indexVersion = 3;
 /** Signs kept of a vector for the first look; the second look takes the whole vector from the database. */
@@ -113,7 +113,9 @@ function openIndex(file: string, main: SQLite.Database, fresh: boolean): { db: S
 	let db: SQLite.Database | null = null;
 	try {
 		db = open(file);
-		const info = new Map((db.prepare("select key, value from info").all() as { key: string; value: string }[]).map((row) => [row.key, row.value]));
+		const info = new Map(
+			(db.prepare("select key, value from info").all() as { key: string; value: string }[]).map((row) => [row.key, row.value]),
+		);
 		if (info.get("version") !== String(indexVersion)) throw new Error("made by another version");
 		const seq = Number(info.get("seq"));
 		if (seq > 0) {
@@ -133,7 +135,8 @@ function openIndex(file: string, main: SQLite.Database, fresh: boolean): { db: S
 const bitsOf = (vector: Float32Array): Uint8Array => {
 	const count = Math.min(maxBits, vector.length) & ~7;
 	const bits = new Uint8Array(count / 8);
-	for (let index = 0; index < count; index++) if ((vector[index] as number) > 0) bits[index >> 3] = (bits[index >> 3] as number) | (1 << (index & 7));
+	for (let index = 0; index < count; index++)
+		if ((vector[index] as number) > 0) bits[index >> 3] = (bits[index >> 3] as number) | (1 << (index & 7));
 	return bits;
 };
 
@@ -173,7 +176,8 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		}
 		return vectorsLoaded;
 	}
-	const info = (key: string): string => (on(db, "select value from info where key = ?").get(key) as { value: string } | undefined)?.value ?? "";
+	const info = (key: string): string =>
+		(on(db, "select value from info where key = ?").get(key) as { value: string } | undefined)?.value ?? "";
 	const setInfo = (key: string, value: string): void => {
 		on(db, "insert into info values (?, ?) on conflict (key) do update set value = excluded.value").run(key, value);
 	};
@@ -229,7 +233,10 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 				seg.join(" "),
 			);
 			const prefix = `${scope.id}q`;
-			on(db, "insert into words (rowid, seg) values (?, ?)").run(BigInt(entry.position), [...seg, ...day].map((term) => prefix + term).join(" "));
+			on(db, "insert into words (rowid, seg) values (?, ?)").run(
+				BigInt(entry.position),
+				[...seg, ...day].map((term) => prefix + term).join(" "),
+			);
 			on(db, "update scopes set docs = docs + 1, terms = terms + ? where id = ?").run(seg.length, scope.id);
 		},
 		drop(position) {
@@ -241,14 +248,17 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			on(db, "update scopes set docs = docs - 1, terms = terms - ? where id = ?").run(known.len, known.scope);
 		},
 		putVector(scope, entry, model) {
-			const known = (on(db, "select model from docs where position = ?").get(entry.position) as { model: string | null } | undefined)?.model ?? null;
+			const known =
+				(on(db, "select model from docs where position = ?").get(entry.position) as { model: string | null } | undefined)?.model ?? null;
 			if (entry.vector_model !== model) {
 				if (known === null) return;
 				dropSign(entry.position);
 				on(db, "update docs set model = null where position = ?").run(entry.position);
 				return;
 			}
-			const row = on(main, "select vector from memory_vectors where position = ? and model = ?").get(entry.position, model) as { vector: Buffer } | undefined;
+			const row = on(main, "select vector from memory_vectors where position = ? and model = ?").get(entry.position, model) as
+				| { vector: Buffer }
+				| undefined;
 			if (!row) return;
 			const bits = bitsOf(toVector(row.vector));
 			if (bits.length === 0 || !signTable(bits.length * 8)) return;
@@ -279,41 +289,64 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		match(scope, terms, limit) {
 			if (terms.length === 0) return [];
 			const query = terms.map((term) => `"${scope.id}q${term}"`).join(" OR ");
-			return (on(db, "select rowid as position from words where words match ? order by rank limit ?").all(query, limit) as { position: number }[]).map((row) => row.position);
+			return (
+				on(db, "select rowid as position from words where words match ? order by rank limit ?").all(query, limit) as { position: number }[]
+			).map((row) => row.position);
 		},
 		nearest(scope, model, vector, limit) {
 			if (info("bits") === "" || info("model") !== model || !loadVectors()) return [];
 			const bits = bitsOf(vector);
 			if (String(bits.length * 8) !== info("bits")) return [];
 			return (
-				on(db, "select position from signs where scope = ? and sign match vec_bit(?) and k = ?").all(BigInt(scope.id), bits, BigInt(limit)) as { position: number }[]
+				on(db, "select position from signs where scope = ? and sign match vec_bit(?) and k = ?").all(
+					BigInt(scope.id),
+					bits,
+					BigInt(limit),
+				) as { position: number }[]
 			).map((row) => row.position);
 		},
 		docs(positions) {
 			if (positions.length === 0) return [];
-			return on(db, `select position, at, len, seg, conversation from docs where position in (${list(positions.length)})`).all(...positions) as IndexDoc[];
+			return on(db, `select position, at, len, seg, conversation from docs where position in (${list(positions.length)})`).all(
+				...positions,
+			) as IndexDoc[];
 		},
 		neighbours(scope, position) {
-			const before = on(db, "select position from docs where scope = ? and position < ? order by position desc limit 1").get(scope.id, position) as { position: number } | undefined;
-			const after = on(db, "select position from docs where scope = ? and position > ? order by position limit 1").get(scope.id, position) as { position: number } | undefined;
+			const before = on(db, "select position from docs where scope = ? and position < ? order by position desc limit 1").get(
+				scope.id,
+				position,
+			) as { position: number } | undefined;
+			const after = on(db, "select position from docs where scope = ? and position > ? order by position limit 1").get(
+				scope.id,
+				position,
+			) as { position: number } | undefined;
 			return { before: before?.position ?? null, after: after?.position ?? null };
 		},
 		vectors(positions, model) {
 			const found = new Map<number, Float32Array>();
 			for (const position of positions) {
-				const row = on(main, "select vector from memory_vectors where position = ? and model = ?").get(position, model) as { vector: Buffer } | undefined;
+				const row = on(main, "select vector from memory_vectors where position = ? and model = ?").get(position, model) as
+					| { vector: Buffer }
+					| undefined;
 				if (row) found.set(position, toVector(row.vector));
 			}
 			return found;
 		},
 		sample(scope, model, count) {
 			const step = Math.max(1, Math.floor(scope.docs / count));
-			const rows = on(db, "select position from docs where scope = ? and model = ? and position % ? = 0 limit ?").all(scope.id, model, step, count) as { position: number }[];
+			const rows = on(db, "select position from docs where scope = ? and model = ? and position % ? = 0 limit ?").all(
+				scope.id,
+				model,
+				step,
+				count,
+			) as { position: number }[];
 			return rows.map((row) => row.position);
 		},
 		entries(positions) {
 			if (positions.length === 0) return [];
-			return on(main, `select * from memory_entries where removed = 0 and position in (${list(positions.length)})`).all(...positions) as MainEntry[];
+			return on(main, `select * from memory_entries where removed = 0 and position in (${list(positions.length)})`).all(
+				...positions,
+			) as MainEntry[];
 		},
 		close() {
 			statements.clear();

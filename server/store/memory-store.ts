@@ -160,7 +160,11 @@ export interface MemoryStore {
 	facts(key: MemoryKey, state?: FactState): Promise<FactRow[]>;
 	/** All keys that have facts. */
 	factKeys(): Promise<MemoryKey[]>;
-	setFact(key: MemoryKey, id: string, change: Partial<Pick<FactRow, "text" | "norm" | "refreshedAt" | "expiresAt" | "state" | "supersededBy" | "messageId">>): Promise<void>;
+	setFact(
+		key: MemoryKey,
+		id: string,
+		change: Partial<Pick<FactRow, "text" | "norm" | "refreshedAt" | "expiresAt" | "state" | "supersededBy" | "messageId">>,
+	): Promise<void>;
 	removeFact(key: MemoryKey, id: string): Promise<void>;
 
 	/** Blanks messages, the steps and tool calls of their turns, and the recorded model calls that carried them. Answers the texts that were removed. */

@@ -5,7 +5,11 @@
 import { createEngine } from "./memory-engine.ts";
 import type { Engine, EngineOptions, SearchRequest } from "./memory-search.ts";
 
-export type WorkerCall = { id: number } & ({ type: "open"; options: EngineOptions } | { type: "search"; request: SearchRequest } | { type: "sync"; model: string; limit: number });
+export type WorkerCall = { id: number } & (
+	| { type: "open"; options: EngineOptions }
+	| { type: "search"; request: SearchRequest }
+	| { type: "sync"; model: string; limit: number }
+);
 export type WorkerReply = { id: number; value?: unknown; error?: { message: string; code: string | null } };
 
 let engine: Engine | null = null;

@@ -4,7 +4,18 @@ import type { Exchange } from "../agent/types.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 import { clean, fromJson } from "./json.ts";
 import { memoryRedaction } from "./memory-redact.ts";
-import type { Audience, EntryRow, ExchangeRow, ExchangeState, FactRow, FactState, JobKind, JobRow, MemoryStore, NewEntry } from "./memory-store.ts";
+import type {
+	Audience,
+	EntryRow,
+	ExchangeRow,
+	ExchangeState,
+	FactRow,
+	FactState,
+	JobKind,
+	JobRow,
+	MemoryStore,
+	NewEntry,
+} from "./memory-store.ts";
 import type { Database } from "./schema.ts";
 
 interface ExchangeTable {
@@ -161,10 +172,15 @@ function toJob(row: Selectable<JobTable>): JobRow {
  * Writes a `fact` effect inside the transaction that stores the tool's result: a job of the memory, keyed by the call. For `createTurns(db, { fact: writeFactEffect })`.
  * The row names owner and audience; the memory applies it to the facts and to Fact.md.
  */
-export async function writeFactEffect(trx: Transaction<Database>, effect: ToolEffect, source: { turnId: string; recordId: string; at: number }): Promise<void> {
+export async function writeFactEffect(
+	trx: Transaction<Database>,
+	effect: ToolEffect,
+	source: { turnId: string; recordId: string; at: number },
+): Promise<void> {
 	if (effect.type !== "fact") return;
 	const row = effect.row as { owner?: unknown; audience?: unknown; conversationId?: unknown };
-	if (typeof row.owner !== "string" || (row.audience !== "private" && row.audience !== "group")) throw new Error("a fact names owner and audience");
+	if (typeof row.owner !== "string" || (row.audience !== "private" && row.audience !== "group"))
+		throw new Error("a fact names owner and audience");
 	await (trx as unknown as Transaction<Tables>)
 		.insertInto("memory_jobs")
 		.values({
@@ -212,12 +228,19 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return (made.numInsertedOrUpdatedRows ?? 0n) > 0n;
 		},
 		async openExchanges(conversationId) {
-			const rows = await db.selectFrom("memory_exchanges").selectAll().where("conversation_id", "=", conversationId).where("state", "in", ["new", "filed"]).orderBy("position").execute();
+			const rows = await db
+				.selectFrom("memory_exchanges")
+				.selectAll()
+				.where("conversation_id", "=", conversationId)
+				.where("state", "in", ["new", "filed"])
+				.orderBy("position")
+				.execute();
 			return rows.map(toExchange);
 		},
 		async knownExchanges(ids) {
 			const found = new Set<string>();
-			for (const part of chunks(ids, 200)) for (const row of await db.selectFrom("memory_exchanges").select("id").where("id", "in", part).execute()) found.add(row.id);
+			for (const part of chunks(ids, 200))
+				for (const row of await db.selectFrom("memory_exchanges").select("id").where("id", "in", part).execute()) found.add(row.id);
 			return found;
 		},
 		async exchangesOf(ids) {
@@ -225,7 +248,9 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return (await db.selectFrom("memory_exchanges").selectAll().where("id", "in", ids).orderBy("position").execute()).map(toExchange);
 		},
 		async exchangesOfLine(lineId) {
-			return (await db.selectFrom("memory_exchanges").selectAll().where("line_id", "=", lineId).orderBy("position").execute()).map(toExchange);
+			return (await db.selectFrom("memory_exchanges").selectAll().where("line_id", "=", lineId).orderBy("position").execute()).map(
+				toExchange,
+			);
 		},
 		async setExchanges(ids, change) {
 			if (ids.length === 0) return;
@@ -233,10 +258,20 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			for (const part of chunks(ids, 200)) await db.updateTable("memory_exchanges").set(set).where("id", "in", part).execute();
 		},
 		async setExchangeBody(id, exchange) {
-			await db.updateTable("memory_exchanges").set({ body: clean(JSON.stringify(exchange)) }).where("id", "=", id).execute();
+			await db
+				.updateTable("memory_exchanges")
+				.set({ body: clean(JSON.stringify(exchange)) })
+				.where("id", "=", id)
+				.execute();
 		},
 		async conversationsOf(key) {
-			const rows = await db.selectFrom("memory_exchanges").select("conversation_id").distinct().where("owner", "=", key.owner).where("audience", "=", key.audience).execute();
+			const rows = await db
+				.selectFrom("memory_exchanges")
+				.select("conversation_id")
+				.distinct()
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.execute();
 			return rows.map((row) => row.conversation_id);
 		},
 		async exchangesOfOwner(key, after, limit) {
@@ -286,7 +321,13 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 					again
 						? conflict
 								.column("key")
-								.doUpdateSet((eb) => ({ state: "waiting", payload: eb.ref("excluded.payload"), result: null, not_before: eb.ref("excluded.not_before"), attempts: 0 }))
+								.doUpdateSet((eb) => ({
+									state: "waiting",
+									payload: eb.ref("excluded.payload"),
+									result: null,
+									not_before: eb.ref("excluded.not_before"),
+									attempts: 0,
+								}))
 								.where("memory_jobs.state", "=", "done")
 						: conflict.column("key").doNothing(),
 				)
@@ -362,16 +403,29 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			await db.updateTable("memory_jobs").set({ result: null }).where("position", "=", position).execute();
 		},
 		async setJobResult(position, result) {
-			await db.updateTable("memory_jobs").set({ result: clean(JSON.stringify(result)) }).where("position", "=", position).execute();
+			await db
+				.updateTable("memory_jobs")
+				.set({ result: clean(JSON.stringify(result)) })
+				.where("position", "=", position)
+				.execute();
 		},
 		async finishJob(position) {
 			await db.updateTable("memory_jobs").set({ state: "done", lease_until: 0, error: null }).where("position", "=", position).execute();
 		},
 		async retryJob(position, error, notBefore) {
-			await db.updateTable("memory_jobs").set({ lease_until: 0, error: clean(error.slice(0, 500)), not_before: notBefore }).where("position", "=", position).execute();
+			await db
+				.updateTable("memory_jobs")
+				.set({ lease_until: 0, error: clean(error.slice(0, 500)), not_before: notBefore })
+				.where("position", "=", position)
+				.execute();
 		},
 		async freeJobs() {
-			const freed = await db.updateTable("memory_jobs").set({ lease_until: 0 }).where("state", "=", "waiting").where("lease_until", ">", 0).executeTakeFirst();
+			const freed = await db
+				.updateTable("memory_jobs")
+				.set({ lease_until: 0 })
+				.where("state", "=", "waiting")
+				.where("lease_until", ">", 0)
+				.executeTakeFirst();
 			return Number(freed.numUpdatedRows);
 		},
 		async waitingJobs(key) {
@@ -495,14 +549,29 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 					const seq = await nextSeq(trx);
 					const positions = part.map((one) => one.position);
 					const first = Math.min(...positions);
-					const alive = new Set((await trx.selectFrom("memory_entries").select("position").where("position", "in", positions).where("removed", "=", 0).execute()).map((row) => row.position));
-					const rows = part.filter((one) => alive.has(one.position)).map((one) => ({ position: one.position, model, dimension: one.vector.length, vector: toBlob(one.vector) }));
+					const alive = new Set(
+						(
+							await trx
+								.selectFrom("memory_entries")
+								.select("position")
+								.where("position", "in", positions)
+								.where("removed", "=", 0)
+								.execute()
+						).map((row) => row.position),
+					);
+					const rows = part
+						.filter((one) => alive.has(one.position))
+						.map((one) => ({ position: one.position, model, dimension: one.vector.length, vector: toBlob(one.vector) }));
 					if (rows.length === 0) return;
 					await trx
 						.insertInto("memory_vectors")
 						.values(rows)
 						.onConflict((conflict) =>
-							conflict.column("position").doUpdateSet((eb) => ({ model: eb.ref("excluded.model"), dimension: eb.ref("excluded.dimension"), vector: eb.ref("excluded.vector") })),
+							conflict.column("position").doUpdateSet((eb) => ({
+								model: eb.ref("excluded.model"),
+								dimension: eb.ref("excluded.dimension"),
+								vector: eb.ref("excluded.vector"),
+							})),
 						)
 						.execute();
 					await trx
@@ -553,7 +622,9 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 					.execute();
 				await breathe();
 			}
-			await sql`delete from memory_embedding_cache where at < (select at from memory_embedding_cache order by at desc limit 1 offset ${cacheRows})`.execute(db);
+			await sql`delete from memory_embedding_cache where at < (select at from memory_embedding_cache order by at desc limit 1 offset ${cacheRows})`.execute(
+				db,
+			);
 		},
 
 		async addFact(fact) {
@@ -578,7 +649,13 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 				.execute();
 		},
 		async fact(key, id) {
-			const row = await db.selectFrom("memory_facts").selectAll().where("id", "=", id).where("owner", "=", key.owner).where("audience", "=", key.audience).executeTakeFirst();
+			const row = await db
+				.selectFrom("memory_facts")
+				.selectAll()
+				.where("id", "=", id)
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.executeTakeFirst();
 			return row ? toFact(row) : null;
 		},
 		async factOwner(id) {
@@ -586,12 +663,24 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return row ? { owner: row.owner, audience: row.audience as Audience } : null;
 		},
 		async facts(key, state) {
-			let query = db.selectFrom("memory_facts").selectAll().where("owner", "=", key.owner).where("audience", "=", key.audience).orderBy("at").orderBy("id");
+			let query = db
+				.selectFrom("memory_facts")
+				.selectAll()
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.orderBy("at")
+				.orderBy("id");
 			if (state) query = query.where("state", "=", state);
 			return (await query.execute()).map(toFact);
 		},
 		async factKeys() {
-			const rows = await db.selectFrom("memory_facts").select(["owner", "audience"]).distinct().where("state", "=", "active").orderBy("owner").execute();
+			const rows = await db
+				.selectFrom("memory_facts")
+				.select(["owner", "audience"])
+				.distinct()
+				.where("state", "=", "active")
+				.orderBy("owner")
+				.execute();
 			return rows.map((row) => ({ owner: row.owner, audience: row.audience as Audience }));
 		},
 		async setFact(key, id, change) {
@@ -605,10 +694,21 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 				...(change.messageId !== undefined ? { message_id: change.messageId } : {}),
 			};
 			if (Object.keys(set).length === 0) return;
-			await db.updateTable("memory_facts").set(set).where("id", "=", id).where("owner", "=", key.owner).where("audience", "=", key.audience).execute();
+			await db
+				.updateTable("memory_facts")
+				.set(set)
+				.where("id", "=", id)
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.execute();
 		},
 		async removeFact(key, id) {
-			await db.deleteFrom("memory_facts").where("id", "=", id).where("owner", "=", key.owner).where("audience", "=", key.audience).execute();
+			await db
+				.deleteFrom("memory_facts")
+				.where("id", "=", id)
+				.where("owner", "=", key.owner)
+				.where("audience", "=", key.audience)
+				.execute();
 		},
 
 		...memoryRedaction(database),
@@ -616,12 +716,21 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 		async removeOwner(owner) {
 			return db.transaction().execute(async (trx) => {
 				let removed = 0;
-				const rows = await trx.selectFrom("memory_entries").select(["position", "hash"]).where("owner", "=", owner).where("removed", "=", 0).execute();
+				const rows = await trx
+					.selectFrom("memory_entries")
+					.select(["position", "hash"])
+					.where("owner", "=", owner)
+					.where("removed", "=", 0)
+					.execute();
 				await blank(trx, rows);
 				removed += rows.length;
 				await trx.deleteFrom("memory_embedding_cache").where("owner", "=", owner).execute();
 				// The ids stay, so that a late repeat of an exchange is still known and not taken in again.
-				const gone = await trx.updateTable("memory_exchanges").set({ body: "{}", state: "gone" }).where("owner", "=", owner).executeTakeFirst();
+				const gone = await trx
+					.updateTable("memory_exchanges")
+					.set({ body: "{}", state: "gone" })
+					.where("owner", "=", owner)
+					.executeTakeFirst();
 				removed += Number(gone.numUpdatedRows);
 				removed += Number((await trx.deleteFrom("memory_facts").where("owner", "=", owner).executeTakeFirst()).numDeletedRows);
 				await trx.deleteFrom("memory_jobs").where("owner", "=", owner).execute();
@@ -645,7 +754,11 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			await trx.deleteFrom("memory_vectors").where("position", "in", positions).execute();
 			await trx
 				.deleteFrom("memory_embedding_cache")
-				.where("hash", "in", part.map((row) => row.hash))
+				.where(
+					"hash",
+					"in",
+					part.map((row) => row.hash),
+				)
 				.where((eb) => eb("owner", "=", eb.selectFrom("memory_entries").select("memory_entries.owner").where("position", "=", first)))
 				.execute();
 			await trx

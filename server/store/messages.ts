@@ -3,6 +3,7 @@ import type { Attachment } from "../../channels/channel.ts";
 import type { Origin, TurnMessage } from "../agent/types.ts";
 import { fromJson } from "./json.ts";
 import type { Database, MessageTable, OutboxTable } from "./schema.ts";
+import { all, first, marks } from "./sql.ts";
 import type { MessageRow, MessageStore } from "./store.ts";
 
 type Row = Selectable<MessageTable> & { delivery?: OutboxTable["state"] | null };
@@ -51,7 +52,11 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 
 	return {
 		async get(id) {
-			const row = await withDelivery().where("messages.id", "=", id).executeTakeFirst();
+			const row = await first<Row>(
+				db,
+				"select messages.*, outbox.state as delivery from messages left join outbox on outbox.id = messages.outbox_id where messages.id = ?",
+				id,
+			);
 			return row ? toMessageRow(row) : null;
 		},
 
@@ -72,27 +77,18 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 		},
 
 		async exchanges(conversationId, limit) {
-			const finished = db
-				.selectFrom("messages")
-				.where("conversation_id", "=", conversationId)
-				.where("role", "=", "assistant")
-				.where("superseded", "=", 0)
-				.where("turn_id", "is not", null);
-			const { count } = await finished.select((eb) => eb.fn.countAll<number>().as("count")).executeTakeFirstOrThrow();
-			const answers = (await finished.selectAll().orderBy("position", "desc").limit(limit).execute()).reverse();
+			const finished = "from messages where conversation_id = ? and role = 'assistant' and superseded = 0 and turn_id is not null";
+			const { count } = (await first<{ count: number }>(db, `select count(*) as count ${finished}`, conversationId)) ?? { count: 0 };
+			const answers = (
+				await all<Selectable<MessageTable>>(db, `select * ${finished} order by position desc limit ?`, conversationId, limit)
+			).reverse();
 			if (answers.length === 0) return { exchanges: [], count };
-			const asked = await db
-				.selectFrom("messages")
-				.selectAll()
-				.where(
-					"turn_id",
-					"in",
-					answers.map((row) => row.turn_id as string),
-				)
-				.where("role", "=", "user")
-				.where("superseded", "=", 0)
-				.orderBy("position")
-				.execute();
+			const turnIds = answers.map((row) => row.turn_id as string);
+			const asked = await all<Selectable<MessageTable>>(
+				db,
+				`select * from messages where turn_id in (${marks(turnIds)}) and role = 'user' and superseded = 0 order by position`,
+				...turnIds,
+			);
 			return {
 				count,
 				exchanges: answers.map((answer) => ({

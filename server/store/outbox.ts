@@ -1,7 +1,8 @@
-import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
+import type { Insertable, Kysely, Selectable, Transaction } from "kysely";
 import type { Address, Attachment } from "../../channels/channel.ts";
 import { clean, fromJson, previewOf } from "./json.ts";
-import type { Database, OutboxTable } from "./schema.ts";
+import type { Database, MessageTable, OutboxTable } from "./schema.ts";
+import { all, first, insert, run } from "./sql.ts";
 import type { NewOutbox, OutboxRow, OutboxStore } from "./store.ts";
 
 export function toOutboxRow(row: Selectable<OutboxTable>): OutboxRow {
@@ -26,119 +27,113 @@ export function toOutboxRow(row: Selectable<OutboxTable>): OutboxRow {
 	};
 }
 
-/** Writes an outbox row, and the message row that shows it in its conversation. */
-export async function insertOutbox(trx: Transaction<Database>, row: NewOutbox): Promise<Selectable<OutboxTable>> {
+/** Writes an outbox row, and the message row that shows it in its conversation; `release` also frees the conversation. */
+export async function insertOutbox(trx: Transaction<Database>, row: NewOutbox, release = false): Promise<Selectable<MessageTable> | null> {
 	const text = clean(row.text);
 	const attachments = JSON.stringify(row.attachments);
-	const stored = await trx
-		.insertInto("outbox")
-		.values({
-			id: row.id,
-			conversation_id: row.conversationId,
-			message_id: row.message?.id ?? null,
-			turn_id: row.turnId,
-			channel: row.address.channel,
-			account: row.address.account,
-			place: row.address.conversation,
-			address: JSON.stringify(row.address),
-			profile: row.profile,
-			text,
-			attachments,
-			state: "pending",
-			attempts: 0,
-			repeated: 0,
-			not_before: 0,
-			platform_ids: "[]",
-			error: null,
-			created_at: row.at,
-			sent_at: null,
-		})
-		.returningAll()
-		.executeTakeFirstOrThrow();
-	if (row.message && row.conversationId) {
-		await trx
-			.insertInto("messages")
-			.values({
-				id: row.message.id,
-				conversation_id: row.conversationId,
-				role: row.message.role,
-				text,
-				at: row.at,
-				sender: null,
-				person_id: null,
-				origin: "human",
-				model: row.message.model,
-				model_name: row.message.modelName,
-				turn_id: row.message.turnId,
-				attachments,
-				notes: "[]",
-				client_id: null,
-				usage: row.message.usage ? JSON.stringify(row.message.usage) : null,
-				outbox_id: row.id,
-				superseded: 0,
-			})
-			.execute();
-		await trx
-			.updateTable("conversations")
-			.set({ updated_at: row.at, preview: previewOf(text) })
-			.where("id", "=", row.conversationId)
-			.execute();
-	}
-	return stored;
+	await insert(trx, "outbox", {
+		id: row.id,
+		conversation_id: row.conversationId,
+		message_id: row.message?.id ?? null,
+		turn_id: row.turnId,
+		channel: row.address.channel,
+		account: row.address.account,
+		place: row.address.conversation,
+		address: JSON.stringify(row.address),
+		profile: row.profile,
+		text,
+		attachments,
+		state: "pending",
+		attempts: 0,
+		repeated: 0,
+		not_before: 0,
+		platform_ids: "[]",
+		error: null,
+		created_at: row.at,
+		sent_at: null,
+	});
+	if (!row.message || !row.conversationId) return null;
+	const message: Insertable<MessageTable> = {
+		id: row.message.id,
+		conversation_id: row.conversationId,
+		role: row.message.role,
+		text,
+		at: row.at,
+		sender: null,
+		person_id: null,
+		origin: "human",
+		model: row.message.model,
+		model_name: row.message.modelName,
+		turn_id: row.message.turnId,
+		attachments,
+		notes: "[]",
+		client_id: null,
+		usage: row.message.usage ? JSON.stringify(row.message.usage) : null,
+		outbox_id: row.id,
+		superseded: 0,
+	};
+	await insert(trx, "messages", message);
+	await run(
+		trx,
+		`update conversations set updated_at = ?, preview = ?${release ? ", lease_owner = null, lease_until = 0" : ""} where id = ?`,
+		row.at,
+		previewOf(text),
+		row.conversationId,
+	);
+	return { ...message, position: 0 } as Selectable<MessageTable>;
 }
+
+/** Of each place only its oldest unsent row counts, so that an answer never overtakes another. (The wider state condition is the index's.) */
+const firstOfPlace = `from outbox where channel = ? and account = ? and state in ('pending', 'sending') and state = 'pending' and not exists (
+	select 1 from outbox earlier where earlier.channel = outbox.channel and earlier.account = outbox.account and earlier.place = outbox.place
+	and earlier.position < outbox.position and earlier.state in ('pending', 'sending'))`;
 
 export function createOutbox(db: Kysely<Database>): OutboxStore {
 	const get = async (id: string) => {
 		const row = await db.selectFrom("outbox").selectAll().where("id", "=", id).executeTakeFirst();
 		return row ? toOutboxRow(row) : null;
 	};
-	/** The lane's next row: of each place only its oldest unsent row counts, so that an answer never overtakes another. */
-	const firsts = (channel: string, account: string) =>
-		db
-			.selectFrom("outbox")
-			.selectAll()
-			.where("channel", "=", channel)
-			.where("account", "=", account)
-			.where("state", "in", ["pending", "sending"])
-			.where(
-				"position",
-				"in",
-				db
-					.selectFrom("outbox")
-					.select((eb) => eb.fn.min("position").as("position"))
-					.where("channel", "=", channel)
-					.where("account", "=", account)
-					.where("state", "in", ["pending", "sending"])
-					.groupBy("place"),
-			)
-			.where("state", "=", "pending");
-
 	return {
 		get,
 
 		async add(row) {
-			return toOutboxRow(await db.transaction().execute((trx) => insertOutbox(trx, row)));
+			await db.transaction().execute((trx) => insertOutbox(trx, row));
+			return (await get(row.id)) as OutboxRow;
 		},
 
 		async claim(channel, account, now) {
-			const row = await firsts(channel, account).where("not_before", "<=", now).orderBy("position").limit(1).executeTakeFirst();
+			const row = await first<Selectable<OutboxTable>>(
+				db,
+				`select * ${firstOfPlace} and not_before <= ? order by position limit 1`,
+				channel,
+				account,
+				now,
+			);
 			if (!row) return null;
-			const claimed = await db
-				.updateTable("outbox")
-				.set({ state: "sending", attempts: sql`attempts + 1` })
-				.where("id", "=", row.id)
-				.where("state", "=", "pending")
-				.returningAll()
-				.executeTakeFirst();
-			return claimed ? toOutboxRow(claimed) : null;
+			const claimed = await run(
+				db,
+				"update outbox set state = 'sending', attempts = attempts + 1 where id = ? and state = 'pending'",
+				row.id,
+			);
+			return claimed === 0 ? null : toOutboxRow({ ...row, state: "sending", attempts: row.attempts + 1 });
 		},
 
 		async nextDue(channel, account) {
-			const row = await firsts(channel, account).clearSelect().select("not_before").orderBy("not_before").limit(1).executeTakeFirst();
-			return row?.not_before ?? null;
+			const row = await first<{ due: number | null }>(db, `select min(not_before) as due ${firstOfPlace}`, channel, account);
+			return row?.due ?? null;
 		},
 
 		async settle(id, receipt) {
+			if (receipt.state === "sent" && receipt.text === undefined) {
+				await run(
+					db,
+					"update outbox set state = 'sent', error = null, platform_ids = ?, sent_at = ? where id = ? and state != 'dropped'",
+					JSON.stringify(receipt.platformIds ?? []),
+					receipt.at,
+					id,
+				);
+				return;
+			}
 			await db.transaction().execute(async (trx) => {
 				const row = await trx
 					.updateTable("outbox")
@@ -188,7 +183,7 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 		},
 
 		async lanes() {
-			return db.selectFrom("outbox").select(["channel", "account"]).distinct().where("state", "=", "pending").execute();
+			return all(db, "select distinct channel, account from outbox where state in ('pending', 'sending')");
 		},
 
 		async list(filter) {

@@ -1,9 +1,10 @@
-import type { Kysely, Selectable, Transaction } from "kysely";
+import type { Kysely, Selectable } from "kysely";
 import type { Attachment } from "../../channels/channel.ts";
 import type { CallRecord, StepRecord } from "../agent/types.ts";
 import { clean, fromJson, noUsage } from "./json.ts";
 import { toTurnMessage } from "./messages.ts";
 import type { Database, ToolCallTable } from "./schema.ts";
+import { type Executor, insert } from "./sql.ts";
 
 export function toCallRecord(row: Selectable<ToolCallTable>): CallRecord {
 	return {
@@ -50,10 +51,11 @@ export async function loadSteps(db: Kysely<Database>, turnId: string): Promise<S
 }
 
 /** Stores a step with its calls. The same step again (a crash between commit and notice) is left as it is. */
-export async function insertStep(trx: Transaction<Database>, turnId: string, step: StepRecord): Promise<void> {
-	const made = await trx
-		.insertInto("steps")
-		.values({
+export async function insertStep(db: Executor, turnId: string, step: StepRecord): Promise<void> {
+	const made = await insert(
+		db,
+		"steps",
+		{
 			turn_id: turnId,
 			step: step.step,
 			round: step.round,
@@ -66,29 +68,26 @@ export async function insertStep(trx: Transaction<Database>, turnId: string, ste
 			note: step.note,
 			started_at: step.startedAt,
 			ended_at: step.endedAt,
-		})
-		.onConflict((conflict) => conflict.columns(["turn_id", "step"]).doNothing())
-		.executeTakeFirst();
-	if (made.numInsertedOrUpdatedRows === 0n || step.calls.length === 0) return;
-	await trx
-		.insertInto("tool_calls")
-		.values(
-			step.calls.map((record, ordinal) => ({
-				record_id: record.recordId,
-				turn_id: turnId,
-				step: step.step,
-				ordinal,
-				call_id: clean(record.call.id),
-				name: clean(record.call.name),
-				arguments: clean(record.call.arguments),
-				truncated: record.call.truncated ? 1 : 0,
-				state: record.state,
-				result: record.result,
-				taint: record.taint ?? null,
-				attachments: "[]",
-				started_at: record.startedAt,
-				ended_at: record.endedAt,
-			})),
-		)
-		.execute();
+		},
+		"(turn_id, step) do nothing",
+	);
+	if (made === 0) return;
+	for (const [ordinal, record] of step.calls.entries()) {
+		await insert(db, "tool_calls", {
+			record_id: record.recordId,
+			turn_id: turnId,
+			step: step.step,
+			ordinal,
+			call_id: clean(record.call.id),
+			name: clean(record.call.name),
+			arguments: clean(record.call.arguments),
+			truncated: record.call.truncated ? 1 : 0,
+			state: record.state,
+			result: record.result,
+			taint: record.taint ?? null,
+			attachments: "[]",
+			started_at: record.startedAt,
+			ended_at: record.endedAt,
+		});
+	}
 }

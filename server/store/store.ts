@@ -194,6 +194,8 @@ export interface TurnEnd {
 	taint: { source: string; step: number }[];
 	error: string | null;
 	at: number;
+	/** Replaces what `setWhy` wrote; left out: it stays. */
+	why?: Record<string, unknown>;
 	/** The reply and its way out; null = intended silence. */
 	reply: NewOutbox | null;
 }

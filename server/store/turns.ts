@@ -1,10 +1,11 @@
-import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import type { CallRecord } from "../agent/types.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 import { clean } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
 import { insertOutbox } from "./outbox.ts";
-import type { Database, TurnTable } from "./schema.ts";
+import type { Database } from "./schema.ts";
+import { all, first, marks, run } from "./sql.ts";
 import { insertStep, loadSteps, toCallRecord } from "./steps.ts";
 import type { TurnStore } from "./store.ts";
 import { toTurnRow } from "./turn-rows.ts";
@@ -90,16 +91,13 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async setWhy(turnId, why) {
-			await db
-				.updateTable("turns")
-				.set({ why: JSON.stringify(why) })
-				.where("id", "=", turnId)
-				.execute();
+			await run(db, "update turns set why = ? where id = ?", JSON.stringify(why), turnId);
 		},
 
 		async stepStored(turnId, step) {
-			// Most steps are one row without calls: one statement is its own transaction.
-			await db.transaction().execute((trx) => insertStep(trx, turnId, step));
+			// A step without calls is one row: one statement is its own transaction.
+			if (step.calls.length === 0) await insertStep(db, turnId, step);
+			else await db.transaction().execute((trx) => insertStep(trx, turnId, step));
 		},
 
 		async stepAmended(turnId, step, change) {
@@ -112,30 +110,24 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async callStarted(recordId, at) {
-			await db
-				.updateTable("tool_calls")
-				.set({ state: "started", started_at: at })
-				.where("record_id", "=", recordId)
-				.where("state", "=", "open")
-				.execute();
+			await run(db, "update tool_calls set state = 'started', started_at = ? where record_id = ? and state = 'open'", at, recordId);
 		},
 
 		callFinished(turnId, recordId, outcome) {
 			return db.transaction().execute(async (trx) => {
-				const done = await trx
-					.updateTable("tool_calls")
-					.set({
-						state: outcome.state,
-						result: clean(outcome.result),
-						taint: outcome.taint ?? null,
-						attachments: JSON.stringify(outcome.attachments),
-						ended_at: outcome.at,
-						started_at: sql`coalesce(started_at, ${outcome.at})`,
-					})
-					.where("record_id", "=", recordId)
-					.where("state", "in", ["open", "started"])
-					.executeTakeFirst();
-				if (done.numUpdatedRows === 0n) return false;
+				const done = await run(
+					trx,
+					`update tool_calls set state = ?, result = ?, taint = ?, attachments = ?, ended_at = ?, started_at = coalesce(started_at, ?)
+					where record_id = ? and state in ('open', 'started')`,
+					outcome.state,
+					clean(outcome.result),
+					outcome.taint ?? null,
+					JSON.stringify(outcome.attachments),
+					outcome.at,
+					outcome.at,
+					recordId,
+				);
+				if (done === 0) return false;
 				for (const effect of outcome.effects) await writeEffect(trx, effect, { turnId, recordId, at: outcome.at });
 				for (const row of outcome.outbox) await insertOutbox(trx, row);
 				return true;
@@ -143,30 +135,21 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async takeJoining(turnId, step, now) {
-			const waiting = () =>
-				db
-					.selectFrom("inbox")
-					.innerJoin("turns", (join) =>
-						join
-							.onRef("turns.conversation_id", "=", "inbox.conversation_id")
-							.onRef("turns.person_id", "=", "inbox.person_id")
-							.onRef("turns.origin", "=", "inbox.origin"),
-					)
-					.select("inbox.id")
-					.where("turns.id", "=", turnId)
-					.where("inbox.state", "=", "waiting");
-			// Asked at every step boundary, and nearly always empty: look before taking the write lock.
-			if ((await waiting().limit(1).execute()).length === 0) return [];
+			const like =
+				"select inbox.id from inbox join turns on turns.conversation_id = inbox.conversation_id and turns.person_id = inbox.person_id and turns.origin = inbox.origin where turns.id = ? and inbox.state = 'waiting'";
+			// Asked at every step boundary, and nearly always in vain: look before taking the write lock.
+			if (!(await first(db, `${like} limit 1`, turnId))) return [];
 			return db.transaction().execute(async (trx) => {
-				const rows = await trx
-					.updateTable("inbox")
-					.set({ state: "claimed", turn_id: turnId, joined_step: step, attempts: sql`attempts + 1` })
-					.where("id", "in", waiting())
-					.returning(["id"])
-					.execute();
-				const ids = rows.map((row) => row.id);
+				const ids = (await all<{ id: string }>(trx, like, turnId)).map((row) => row.id);
 				if (ids.length === 0) return [];
-				await trx.updateTable("messages").set({ turn_id: turnId }).where("id", "in", ids).execute();
+				await run(
+					trx,
+					`update inbox set state = 'claimed', turn_id = ?, joined_step = ?, attempts = attempts + 1 where id in (${marks(ids)})`,
+					turnId,
+					step,
+					...ids,
+				);
+				await run(trx, `update messages set turn_id = ? where id in (${marks(ids)})`, turnId, ...ids);
 				// A turn that was queued for them has nothing left to do.
 				await trx
 					.deleteFrom("turns")
@@ -186,44 +169,46 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 
 		end(turnId, end) {
 			return db.transaction().execute(async (trx) => {
-				const turn = await trx
-					.updateTable("turns")
-					.set({
-						state: end.state,
-						rounds: end.rounds,
-						usage: JSON.stringify(end.usage),
-						model: end.model,
-						model_name: end.modelName,
-						guard: end.guard,
-						taint: JSON.stringify(end.taint),
-						error: end.error,
-						ended_at: end.at,
-					})
-					.where("id", "=", turnId)
-					.where("state", "in", ["queued", "running"])
-					.returningAll()
-					.executeTakeFirst();
+				const turn = await first<{ conversation_id: string }>(
+					trx,
+					"select conversation_id from turns where id = ? and state in ('queued', 'running')",
+					turnId,
+				);
 				// Ended already (a second worker after a lost lease): nothing is written twice.
 				if (!turn) return { message: null };
-				await trx
-					.updateTable("inbox")
-					.set({ state: end.state === "failed" ? "failed" : "done" })
-					.where("turn_id", "=", turnId)
-					.where("state", "=", "claimed")
-					.execute();
+				await run(
+					trx,
+					`update turns set state = ?, rounds = ?, usage = ?, model = ?, model_name = ?, guard = ?, taint = ?, error = ?, ended_at = ?${end.why ? ", why = ?" : ""} where id = ?`,
+					end.state,
+					end.rounds,
+					JSON.stringify(end.usage),
+					end.model,
+					end.modelName,
+					end.guard,
+					JSON.stringify(end.taint),
+					end.error,
+					end.at,
+					...(end.why ? [JSON.stringify(end.why)] : []),
+					turnId,
+				);
+				await run(
+					trx,
+					"update inbox set state = ? where turn_id = ? and state = 'claimed'",
+					end.state === "failed" ? "failed" : "done",
+					turnId,
+				);
 				// Calls that were open when the turn was stopped.
-				await trx
-					.updateTable("tool_calls")
-					.set({ state: "interrupted", ended_at: end.at })
-					.where("turn_id", "=", turnId)
-					.where("state", "in", ["open", "started"])
-					.execute();
-				await releaseLease(trx, turn);
+				await run(
+					trx,
+					"update tool_calls set state = 'interrupted', ended_at = ? where turn_id = ? and state in ('open', 'started')",
+					end.at,
+					turnId,
+				);
+				const replyHere = end.reply?.conversationId === turn.conversation_id && end.reply.message !== null;
+				if (!replyHere) await run(trx, "update conversations set lease_owner = null, lease_until = 0 where id = ?", turn.conversation_id);
 				if (!end.reply) return { message: null };
-				const sent = await insertOutbox(trx, end.reply);
-				if (!sent.message_id) return { message: null };
-				const message = await trx.selectFrom("messages").selectAll().where("id", "=", sent.message_id).executeTakeFirstOrThrow();
-				return { message: { ...toMessageRow(message), delivery: "pending" as const } };
+				const message = await insertOutbox(trx, end.reply, replyHere);
+				return { message: message && { ...toMessageRow(message), delivery: "pending" as const } };
 			});
 		},
 
@@ -242,8 +227,4 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 			});
 		},
 	};
-}
-
-async function releaseLease(trx: Transaction<Database>, turn: Selectable<TurnTable>): Promise<void> {
-	await trx.updateTable("conversations").set({ lease_owner: null, lease_until: 0 }).where("id", "=", turn.conversation_id).execute();
 }

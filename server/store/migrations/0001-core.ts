@@ -42,13 +42,15 @@ const statements = [
 	`create index inbox_waiting on inbox (priority, position) where state = 'waiting'`,
 	`create index inbox_turn on inbox (turn_id)`,
 	`create index inbox_conversation on inbox (conversation_id)`,
+	`create index inbox_conversation_waiting on inbox (conversation_id, position) where state = 'waiting'`,
 	`create table outbox (
 		position integer primary key autoincrement, id text not null unique, conversation_id text, message_id text, turn_id text, channel text not null,
 		account text not null, place text not null, address text not null, profile text not null, text text not null, attachments text not null,
 		state text not null, attempts integer not null default 0, repeated integer not null default 0, not_before integer not null default 0,
 		platform_ids text not null default '[]', error text, created_at integer not null, sent_at integer)`,
 	`create index outbox_lane on outbox (channel, account, position) where state in ('pending', 'sending')`,
-	`create index outbox_state on outbox (state, position)`,
+	`create index outbox_place on outbox (channel, account, place, position) where state in ('pending', 'sending')`,
+	`create index outbox_attention on outbox (state, position) where state not in ('sent', 'pending', 'sending')`,
 	`create index outbox_conversation on outbox (conversation_id)`,
 	`create table calls (
 		position integer primary key autoincrement, id text not null unique, turn_id text, conversation_id text, person_id text, source text not null,

@@ -1,0 +1,46 @@
+/**
+ * Plain SQL for the paths that every message takes. Kysely's builder costs more than such a statement's run, and SQLite uses a
+ * partial index only where the condition stands in the text as a literal. Everything else uses the builder.
+ */
+import { CompiledQuery, type Insertable, type Kysely, type Transaction } from "kysely";
+import type { Database } from "./schema.ts";
+
+export type Executor = Kysely<Database> | Transaction<Database>;
+
+type Value = string | number | null;
+
+export async function all<R>(db: Executor, text: string, ...values: Value[]): Promise<R[]> {
+	return (await db.executeQuery(CompiledQuery.raw(text, values))).rows as R[];
+}
+
+export async function first<R>(db: Executor, text: string, ...values: Value[]): Promise<R | undefined> {
+	return (await all<R>(db, text, ...values))[0];
+}
+
+/** Answers how many rows were changed. */
+export async function run(db: Executor, text: string, ...values: Value[]): Promise<number> {
+	const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(text, values));
+	return Number(numAffectedRows ?? 0n);
+}
+
+const inserts = new Map<string, string>();
+
+/** Inserts one row; `conflict` is what stands after "on conflict". Answers how many rows were made. */
+export function insert<T extends keyof Database & string>(
+	db: Executor,
+	table: T,
+	row: Insertable<Database[T]>,
+	conflict = "",
+): Promise<number> {
+	const columns = Object.keys(row);
+	const key = `${table} ${columns.join()} ${conflict}`;
+	let text = inserts.get(key);
+	if (!text) {
+		text = `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})${conflict ? ` on conflict ${conflict}` : ""}`;
+		inserts.set(key, text);
+	}
+	return run(db, text, ...(Object.values(row) as Value[]));
+}
+
+/** `?, ?, ?` for a list of values. */
+export const marks = (values: unknown[]) => values.map(() => "?").join(", ");
