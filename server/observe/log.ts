@@ -22,6 +22,8 @@ export interface Log {
 export interface RootLog extends Log {
 	/** From now on every event (of `info` and above, and what else the level lets through) is also published; the answer ends that. Lines that come out of publishing are not published again. */
 	attach(publish: (body: Extract<LiveBody, { type: "log" }>) => void): () => void;
+	/** The same log without the bus: for lines that tell of what is on the bus already. */
+	local(): Log;
 	setLevel(level: LogLevel): void;
 	level(): LogLevel;
 	/** Writes what waits. */
@@ -41,6 +43,8 @@ export interface LogOptions {
 	redact: Redactor;
 	/** Where the console lines go. Default: standard error, for standard output belongs to the ready line and to answers. */
 	console?: { write(text: string): unknown; isTTY?: boolean } | null;
+	/** Default: when the console is a terminal. */
+	colour?: boolean;
 	/** Zone of the console's times. Default: the machine's. */
 	timezone?: () => string;
 	file?: Partial<Omit<LogFileOptions, "dir">>;
@@ -50,7 +54,7 @@ export function createLog(options: LogOptions): RootLog {
 	const { redact, clock, quiet } = options;
 	let threshold = logLevels.indexOf(options.level);
 	const screen = options.console === undefined ? process.stderr : options.console;
-	const colour = screen?.isTTY === true && !process.env.NO_COLOR;
+	const colour = options.colour ?? screen?.isTTY === true;
 	const file = options.dir === null ? null : createLogFile({ dir: options.dir, ...options.file });
 	const timeOfDay = createClockFace();
 	const publishers = new Set<(body: Extract<LiveBody, { type: "log" }>) => void>();
@@ -81,7 +85,7 @@ export function createLog(options: LogOptions): RootLog {
 		pino[level](record, event);
 	}
 
-	function say(level: LogLevel, event: string, raw: Record<string, unknown>): void {
+	function say(level: LogLevel, event: string, raw: Record<string, unknown>, loud: boolean): void {
 		const rank = logLevels.indexOf(level);
 		if (rank < threshold) return;
 		const data = redact.data(raw);
@@ -90,7 +94,7 @@ export function createLog(options: LogOptions): RootLog {
 		if (screen && (!quiet || rank >= 3))
 			screen.write(consoleLine({ time: timeOfDay(at, options.timezone?.()), level, event: name, data, colour }));
 		toFile(level, name, { at: new Date(at).toISOString(), ...data });
-		if (publishers.size === 0 || publishing) return;
+		if (!loud || publishers.size === 0 || publishing) return;
 		publishing = true;
 		try {
 			const { conversation, turnId, message, ...rest } = data;
@@ -112,23 +116,25 @@ export function createLog(options: LogOptions): RootLog {
 		}
 	}
 
-	function speaker(fixed: Record<string, unknown> | null): Log {
+	function speaker(fixed: Record<string, unknown> | null, loud: boolean): Log {
 		const at =
 			(level: LogLevel) =>
 			(event: string, data: Record<string, unknown> = {}): void =>
-				say(level, event, fixed ? { ...fixed, ...data } : data);
+				say(level, event, fixed ? { ...fixed, ...data } : data, loud);
 		return {
 			trace: at("trace"),
 			debug: at("debug"),
 			info: at("info"),
 			warn: at("warn"),
 			error: at("error"),
-			child: (data) => speaker({ ...fixed, ...data }),
+			child: (data) => speaker({ ...fixed, ...data }, loud),
 		};
 	}
 
+	const quietly = speaker(null, false);
 	return {
-		...speaker(null),
+		...speaker(null, true),
+		local: () => quietly,
 		attach(publish) {
 			publishers.add(publish);
 			return () => publishers.delete(publish);

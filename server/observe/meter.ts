@@ -26,7 +26,7 @@ export interface MeteredCall {
 export interface MeterOptions {
 	ledger: Pick<Ledger, "settle" | "ratios">;
 	fuse: Pick<Fuse, "reserve" | "settled" | "inBudgetCurrency">;
-	prices: Pick<PriceBook, "cost" | "price">;
+	prices: Pick<PriceBook, "cost" | "price" | "load">;
 	/** A configured model by id, as the price book needs it; null = unknown to the configuration. */
 	modelOf(id: string): PricedModel | null;
 	/** Tier and group behind a call. Asked once a minute for the same person and conversation. Default: everybody is the master. */
@@ -77,9 +77,7 @@ function sane(usage: Usage): Usage {
 }
 
 /** `ready` loads what was learned of each model; calls made before it use the first margin. */
-export function createMeter(
-	options: MeterOptions,
-): Meter & { ready(): Promise<void>; open(call: CallStart, signal?: AbortSignal): Promise<string> } {
+export function createMeter(options: MeterOptions): Meter & { ready(): Promise<void> } {
 	const { ledger, fuse, prices, redact, clock } = options;
 	const ratios = new Map<string, TokenRatio>();
 	const open = new Map<string, { start: CallStart; ledgerMs: number }>();
@@ -156,6 +154,7 @@ export function createMeter(
 			const priced = options.modelOf(start.model);
 			let source: string | null = null;
 			if (usage.inputTokens + usage.outputTokens > 0) {
+				if (usage.cost === null) await prices.load();
 				const own = usage.cost === null && priced ? prices.cost(priced, usage, start.startedAt) : null;
 				if (own) {
 					usage.cost = own.cost;

@@ -7,6 +7,7 @@ import type { CallSource, CallStart } from "../model/model.ts";
 import type { Calendar } from "../observe/day.ts";
 import { isBlown, roomOf } from "../store/ledger-rules.ts";
 import { backgroundSources, type DayLimits, type DayState, type Ledger, type Limit, type OpenOutcome } from "../store/ledger-store.ts";
+import { fuseSentence } from "./fuse-sentence.ts";
 
 /** `budget` and `people.dailyShare` of config.yaml. */
 export interface FuseBudget {
@@ -41,7 +42,7 @@ export type Admission =
 	| { admitted: true }
 	| {
 			admitted: false;
-			/** `tokens`, `cost`: the fuse has blown. `share`: this person's or group's part of the day is used up. `people`: the rest is kept for people. */
+			/** `tokens`, `cost`: the fuse has blown. `room`: for the moment, calls in flight hold the rest. `share`: this person's or group's part of the day is used up. `people`: the rest is kept for people. */
 			limit: Limit;
 			/** When it may go on (ms). */
 			resetsAt: number;
@@ -137,6 +138,9 @@ export function shareOf(payer: Payer, shares: FuseBudget["dailyShare"]): { share
 		tokens: payer.tier === "stranger" ? shares.stranger : payer.tier === "group" ? shares.group : shares.known,
 	};
 }
+
+/** How long a turn waits when calls in flight hold the rest of the day, unless one of them ends before. */
+const crowdedMs = 30_000;
 
 export function createFuse(options: FuseOptions): Fuse {
 	const { ledger, budget, calendar, clock, waitMs = 120_000 } = options;
@@ -323,6 +327,7 @@ export function createFuse(options: FuseOptions): Fuse {
 				policy: whenBlown,
 			});
 			if (isBlown(day, limits)) return refuse(day.blownBy ?? "tokens");
+			if (crowded) return { admitted: false, limit: "room", resetsAt: clock.now() + crowdedMs, policy: "wait" };
 			const mine = shareOf(payer, dailyShare);
 			if (mine && mine.tokens !== null) {
 				const { usedTokens } = await ledger.share(day.day, mine.share);
@@ -381,45 +386,4 @@ export function createFuse(options: FuseOptions): Fuse {
 			wake();
 		},
 	};
-}
-
-/** One plain sentence without internals. */
-export function fuseSentence(
-	admission: { limit: Limit; resetsAt: number; policy: "wait" | "decline" },
-	locale: string,
-	timezone: string,
-): string {
-	const chinese = locale.toLowerCase().startsWith("zh");
-	const when = new Intl.DateTimeFormat(chinese ? "zh-CN" : "en-GB", {
-		dateStyle: "medium",
-		timeStyle: "short",
-		hourCycle: "h23",
-		timeZone: validZone(timezone),
-	}).format(admission.resetsAt);
-	const waits = admission.policy === "wait";
-	if (chinese) {
-		const what = {
-			tokens: "今天的模型用量上限已用完",
-			cost: "今天的费用上限已用完",
-			share: "您今天的用量份额已用完",
-			people: "今天留给后台任务的用量已用完",
-		}[admission.limit];
-		return `${what},将于 ${when}(${timezone})重置。${waits ? "您的消息已保留,届时会回答。" : "请届时再发。"}`;
-	}
-	const what = {
-		tokens: "Today's token limit is used up",
-		cost: "Today's spending limit is used up",
-		share: "Your share of today's usage is used up",
-		people: "What background work may use today is used up",
-	}[admission.limit];
-	return `${what}; it resets on ${when} (${timezone}). ${waits ? "Your message is kept and will be answered then." : "Please write again then."}`;
-}
-
-function validZone(timezone: string): string {
-	try {
-		new Intl.DateTimeFormat("en", { timeZone: timezone });
-		return timezone;
-	} catch {
-		return "UTC";
-	}
 }

@@ -8,9 +8,24 @@ import { createFuse, type FuseBudget, type FuseEvent, type Payer } from "../../.
 import { createRedactor } from "../../../server/safety/redact.ts";
 import { fakeClock, openLedger } from "../store/open-ledger.ts";
 
-const budget: FuseBudget = { dailyTokens: 10_000, dailyCost: null, warnAt: [0.5, 0.8], reserveForPeople: 0.2, dailyShare: { stranger: 2_000, known: 5_000, group: 3_000 } };
+const budget: FuseBudget = {
+	dailyTokens: 10_000,
+	dailyCost: null,
+	warnAt: [0.5, 0.8],
+	reserveForPeople: 0.2,
+	dailyShare: { stranger: 2_000, known: 5_000, group: 3_000 },
+};
 const master: Payer = { personId: "master", tier: "master", groupId: null, source: "chat" };
-const usage = (inputTokens: number, outputTokens: number, more: Partial<Usage> = {}): Usage => ({ inputTokens, cachedTokens: 0, outputTokens, reasoningTokens: 0, estimated: false, cost: null, currency: "USD", ...more });
+const usage = (inputTokens: number, outputTokens: number, more: Partial<Usage> = {}): Usage => ({
+	inputTokens,
+	cachedTokens: 0,
+	outputTokens,
+	reasoningTokens: 0,
+	estimated: false,
+	cost: null,
+	currency: "USD",
+	...more,
+});
 
 let home: Awaited<ReturnType<typeof openLedger>>;
 beforeEach(async () => {
@@ -18,12 +33,22 @@ beforeEach(async () => {
 });
 afterEach(() => home.close());
 
-function make(change: Partial<FuseBudget> = {}, more: { timezone?: string; payerOf?: MeterOptions["payerOf"]; ledger?: typeof home.ledger; waitMs?: number } = {}) {
+function make(
+	change: Partial<FuseBudget> = {},
+	more: { timezone?: string; payerOf?: MeterOptions["payerOf"]; ledger?: typeof home.ledger; waitMs?: number } = {},
+) {
 	const clock = fakeClock();
 	const state = { budget: { ...budget, ...change }, timezone: more.timezone ?? "Asia/Shanghai" };
 	const calendar = createCalendar(() => state.timezone);
 	const ledger = more.ledger ?? home.ledger;
-	const fuse = createFuse({ ledger, budget: () => state.budget, calendar, timezone: () => state.timezone, clock, waitMs: more.waitMs ?? 5_000 });
+	const fuse = createFuse({
+		ledger,
+		budget: () => state.budget,
+		calendar,
+		timezone: () => state.timezone,
+		clock,
+		waitMs: more.waitMs ?? 5_000,
+	});
 	const events: FuseEvent[] = [];
 	fuse.onEvent((event) => events.push(event));
 	let ids = 0;
@@ -38,7 +63,11 @@ function make(change: Partial<FuseBudget> = {}, more: { timezone?: string; payer
 		clock,
 		newId: () => `call-${prefix}-${++ids}`,
 	});
-	const start = (input: number, output: number, change: { source?: CallSource; context?: Partial<CallContext>; model?: string } = {}): CallStart => ({
+	const start = (
+		input: number,
+		output: number,
+		change: { source?: CallSource; context?: Partial<CallContext>; model?: string } = {},
+	): CallStart => ({
 		context: { source: change.source ?? "chat", conversationId: "c1", turnId: "t1", personId: "master", ...change.context },
 		model: change.model ?? "main",
 		modelName: "some-model",
@@ -50,7 +79,8 @@ function make(change: Partial<FuseBudget> = {}, more: { timezone?: string; payer
 		maxOutputTokens: output,
 		startedAt: clock.now(),
 	});
-	const close = (id: string, used: Usage | null, error: Parameters<typeof meter.close>[1]["error"] = null) => meter.close(id, { response: { text: "ok" }, error, usage: used, ms: 10, firstByteMs: used ? 5 : null });
+	const close = (id: string, used: Usage | null, error: Parameters<typeof meter.close>[1]["error"] = null) =>
+		meter.close(id, { response: { text: "ok" }, error, usage: used, ms: 10, firstByteMs: used ? 5 : null });
 	const refusedBy = async (call: CallStart): Promise<ModelError> => {
 		const error = await meter.open(call).then(
 			() => null,
@@ -81,7 +111,12 @@ describe("the fuse", () => {
 		expect((await refusedBy(start(10, 10))).kind).toBe("fuse");
 		expect((await refusedBy(start(10, 10, { source: "embedding" }))).kind).toBe("fuse");
 		expect(events.filter((event) => event.type === "blown")).toHaveLength(1);
-		expect(await fuse.admits(master)).toMatchObject({ admitted: false, limit: "tokens", policy: "wait", resetsAt: Date.parse("2026-11-30T16:00:00Z") });
+		expect(await fuse.admits(master)).toMatchObject({
+			admitted: false,
+			limit: "tokens",
+			policy: "wait",
+			resetsAt: Date.parse("2026-11-30T16:00:00Z"),
+		});
 		expect(await home.ledger.list({ limit: 10 }), "a refused call leaves no row").toHaveLength(1);
 	});
 
@@ -93,7 +128,11 @@ describe("the fuse", () => {
 
 		const second = make();
 		expect(await home.ledger.recover(second.clock.now())).toBe(1);
-		expect(await second.fuse.state()).toMatchObject({ usedTokens: 5_000 + Math.ceil(1_000 / 1.1) + (6_000 - 5_000 - Math.ceil(1_000 / 1.1)), reservedTokens: 0, state: "blown" });
+		expect(await second.fuse.state()).toMatchObject({
+			usedTokens: 5_000 + Math.ceil(1_000 / 1.1) + (6_000 - 5_000 - Math.ceil(1_000 / 1.1)),
+			reservedTokens: 0,
+			state: "blown",
+		});
 		expect(await second.fuse.tellOnce("c1"), "nobody is told twice").toBe(false);
 		expect(await second.fuse.tellOnce("c2")).toBe(true);
 		const [call] = await home.ledger.list({ limit: 1 });
@@ -150,9 +189,13 @@ describe("the fuse", () => {
 
 	it("keeps a share for people that background work cannot touch, and background does not blow it", async () => {
 		const { fuse, meter, events, start, close, refusedBy } = make();
-		for (const source of ["heartbeat", "alarm", "job", "memory"] as const) await close(await meter.open(start(1_000, 900, { source })), usage(1_000, 900));
-		for (const source of ["heartbeat", "alarm", "job", "memory"] as const) expect((await refusedBy(start(500, 500, { source }))).kind).toBe("fuse");
-		expect((await refusedBy(start(500, 500, { source: "embedding", context: { turnId: null } }))).kind, "re-indexing is background").toBe("fuse");
+		for (const source of ["heartbeat", "alarm", "job", "memory"] as const)
+			await close(await meter.open(start(1_000, 900, { source })), usage(1_000, 900));
+		for (const source of ["heartbeat", "alarm", "job", "memory"] as const)
+			expect((await refusedBy(start(500, 500, { source }))).kind).toBe("fuse");
+		expect((await refusedBy(start(500, 500, { source: "embedding", context: { turnId: null } }))).kind, "re-indexing is background").toBe(
+			"fuse",
+		);
 		expect((await fuse.state()).state).not.toBe("blown");
 		expect(events.filter((event) => event.type === "reserve-reached")).toHaveLength(1);
 		await close(await meter.open(start(500, 500)), usage(500, 500));
@@ -161,14 +204,25 @@ describe("the fuse", () => {
 	});
 
 	it("takes the critique of a heartbeat for background when it is told so", async () => {
-		const { meter, start, refusedBy } = make({}, { payerOf: async (context) => ({ tier: "master", groupId: null, background: context.turnId === "beat" }) });
+		const { meter, start, refusedBy } = make(
+			{},
+			{ payerOf: async (context) => ({ tier: "master", groupId: null, background: context.turnId === "beat" }) },
+		);
 		expect((await refusedBy(start(4_000, 4_100, { source: "critique", context: { turnId: "beat" } }))).kind).toBe("fuse");
 		await meter.open(start(4_000, 4_100, { source: "critique", context: { turnId: "people" } }));
 	});
 
 	it("gives each person and group its own daily share, and the master none", async () => {
 		const tiers: Record<string, Payer["tier"]> = { stranger1: "stranger", known1: "known", master: "master" };
-		const { fuse, meter, start, close, refusedBy } = make({ dailyTokens: 100_000 }, { payerOf: async (context) => ({ tier: tiers[context.personId ?? ""] ?? "known", groupId: context.conversationId === "g" ? "g1" : null }) });
+		const { fuse, meter, start, close, refusedBy } = make(
+			{ dailyTokens: 100_000 },
+			{
+				payerOf: async (context) => ({
+					tier: tiers[context.personId ?? ""] ?? "known",
+					groupId: context.conversationId === "g" ? "g1" : null,
+				}),
+			},
+		);
 		const of = (personId: string, conversationId = personId) => ({ context: { personId, conversationId } });
 		await close(await meter.open(start(1_000, 800, of("stranger1"))), usage(1_000, 800));
 		expect((await refusedBy(start(1_000, 800, of("stranger1")))).message).toContain("share");
@@ -177,7 +231,10 @@ describe("the fuse", () => {
 		await close(await meter.open(start(1_000, 2_000, of("known1", "g"))), usage(1_000, 2_000));
 		await refusedBy(start(100, 100, of("known2", "g")));
 		await meter.open(start(20_000, 20_000, of("master", "m")));
-		expect(await fuse.admits({ personId: "x", tier: "known", groupId: "g1", source: "chat" })).toMatchObject({ admitted: false, limit: "share" });
+		expect(await fuse.admits({ personId: "x", tier: "known", groupId: "g1", source: "chat" })).toMatchObject({
+			admitted: false,
+			limit: "share",
+		});
 		expect(await fuse.admits({ personId: "master", tier: "master", groupId: "g1", source: "chat" })).toEqual({ admitted: true });
 	});
 
@@ -270,7 +327,9 @@ describe("the fuse", () => {
 	it("says which limit bit and when it resets, in the person's language", () => {
 		const { fuse } = make();
 		const at = { resetsAt: Date.parse("2026-11-30T16:00:00Z"), policy: "wait" as const };
-		expect(fuse.sentence({ admitted: false, limit: "tokens", ...at }, "zh-CN")).toMatch(/用量上限.*2026年12月1日.*00:00.*Asia\/Shanghai.*保留/);
+		expect(fuse.sentence({ admitted: false, limit: "tokens", ...at }, "zh-CN")).toMatch(
+			/用量上限.*2026年12月1日.*00:00.*Asia\/Shanghai.*保留/,
+		);
 		expect(fuse.sentence({ admitted: false, limit: "share", ...at }, "en")).toMatch(/Your share.*1 Dec 2026.*00:00.*answered then/);
 		expect(fuse.sentence({ admitted: false, limit: "cost", ...at, policy: "decline" }, "en")).toContain("write again");
 	});

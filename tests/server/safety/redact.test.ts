@@ -59,7 +59,14 @@ describe("a redactor", () => {
 
 	it("hides values under secret names in data, keeps errors readable, and survives cycles", () => {
 		const redact = createRedactor([canary]);
-		const data: Record<string, unknown> = { password: "x1", mailPassword: "x2", apiKeys: ["x3"], headers: { Authorization: "x4" }, deep: { text: `a ${canary}` }, error: new Error(`bad ${canary}`, { cause: canary }) };
+		const data: Record<string, unknown> = {
+			password: "x1",
+			mailPassword: "x2",
+			apiKeys: ["x3"],
+			headers: { Authorization: "x4" },
+			deep: { text: `a ${canary}` },
+			error: new Error(`bad ${canary}`, { cause: canary }),
+		};
 		data.self = data;
 		const out = JSON.stringify(redact.data(data));
 		for (const bad of ["x1", "x2", "x3", "x4", "canary"]) expect(out).not.toContain(bad);
