@@ -1,7 +1,7 @@
 /** One daemon a home: a lock file that names its process, so that one left behind by a crash is known as such. */
 import { randomBytes } from "node:crypto";
 import { readFileSync, utimesSync } from "node:fs";
-import { link, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, readFile, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
@@ -37,6 +37,9 @@ const runtimeFile = (home: string) => join(home, "data", "daemon.json");
 /** Another machine's process cannot be looked at: its lock counts as alive while its file is touched. */
 const touchEveryMs = 20_000;
 const deadAfterMs = 90_000;
+const guardDeadAfterMs = 10_000;
+/** Looks at the lock before giving up; each waits 10 ms at most. */
+const lockAttempts = 2000;
 
 /** Takes the home for this process. Throws `HomeLocked`. */
 export async function lockHome(home: string): Promise<HomeLock> {
@@ -61,7 +64,7 @@ export async function lockHome(home: string): Promise<HomeLock> {
 			}
 			const holder = await readLock(path);
 			if (holder && (await isAlive(holder, path))) throw new HomeLocked(home, holder.pid, holder.host);
-			if (attempt > 20) throw new Error(`the lock ${path} cannot be taken`);
+			if (attempt > lockAttempts) throw new Error(`the lock ${path} cannot be taken`);
 			await removeStale(path, holder);
 		}
 	} finally {
@@ -142,17 +145,28 @@ async function isAlive(record: LockRecord, path: string): Promise<boolean> {
 	return start === null || record.processStart === null || start === record.processStart;
 }
 
-/** Moves the stale file away first and looks at what was moved: two that clear it at once must not remove each other's new lock. */
+/**
+ * Removes a lock that nobody holds any more. Only one process at a time may, and it looks again first: otherwise a slow one
+ * would remove the new lock of the one that was quicker.
+ */
 async function removeStale(path: string, expected: LockRecord | null): Promise<void> {
-	const aside = `${path}.stale-${randomBytes(6).toString("hex")}`;
+	const guard = `${path}.clearing`;
 	try {
-		await rename(path, aside);
-	} catch {
+		await mkdir(guard, { mode: 0o700 });
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+		const found = await stat(guard).catch(() => null);
+		// Left behind by a crash in that very moment.
+		if (found && Date.now() - found.mtimeMs > guardDeadAfterMs) await rmdir(guard).catch(() => undefined);
+		await new Promise((resolve) => setTimeout(resolve, 10));
 		return;
 	}
-	const moved = await readLock(aside);
-	if (moved && moved.nonce !== expected?.nonce) await link(aside, path).catch(() => undefined);
-	await rm(aside, { force: true });
+	try {
+		const now = await readLock(path);
+		if (now?.nonce === expected?.nonce) await rm(path, { force: true });
+	} finally {
+		await rmdir(guard).catch(() => undefined);
+	}
 }
 
 /** Start of a process in clock ticks, with the id of this boot; null where /proc is not there. */
