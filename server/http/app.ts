@@ -24,6 +24,8 @@ import { createThrottle } from "./throttle.ts";
 /** A long message in escaped JSON fits; files have their own route and limit. */
 const BODY_BYTES = 2_000_000;
 const FRAME_BYTES = 2_000_000;
+/** What open requests get to end by themselves when the server closes. */
+const CLOSE_MS = 2000;
 
 function sendProblem(problem: HttpProblem, request: FastifyRequest, reply: FastifyReply): FastifyReply {
 	const openai = /^\/v1(?:\/|$)/.test(pathOf(request));
@@ -126,6 +128,8 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 	app.addHook("preClose", async () => {
 		closing.abort();
 		live.close();
+		// A client that reads nothing more must not hold the end up.
+		setTimeout(() => app.server.closeAllConnections(), CLOSE_MS).unref();
 	});
 	const typed: App = app.withTypeProvider<ZodTypeProvider>();
 	openapiRoute(typed, deps.version);

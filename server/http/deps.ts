@@ -3,8 +3,8 @@ import type { Address, Channel } from "../../channels/channel.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
 import type { Store } from "../store/store.ts";
-import type { LedgerRouteDeps } from "./routes/ledger.ts";
 import type { ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
+import type { LedgerRouteDeps } from "./routes/ledger.ts";
 
 /** A message of the master from the page, the API or the command line. */
 export interface Submission {

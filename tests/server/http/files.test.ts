@@ -12,11 +12,11 @@ afterEach(() => house.close());
 
 const auth = { authorization: `Bearer ${TOKEN}` };
 const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
-const upload = async (body: BodyInit, headers: Record<string, string> = {}, query = "") => {
+const upload = async (body: FormData | Uint8Array | string, headers: Record<string, string> = {}, query = "") => {
 	const answer = await fetch(`${url}/api/v1/assets${query}`, { method: "POST", body, headers: { ...auth, ...headers } });
 	return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 };
-const form = (data: BlobPart, type: string, name: string) => {
+const form = (data: Uint8Array | string, type: string, name: string) => {
 	const made = new FormData();
 	made.append("note", "a field before the file");
 	made.append("file", new Blob([data], { type }), name);
@@ -56,6 +56,7 @@ describe("assets", () => {
 			const out = await fetch(`${url}/api/v1/assets/${body.sha256}`, { headers: auth });
 			expect(out.headers.get("content-disposition"), type).toMatch(/^attachment/);
 			expect(["application/octet-stream", "application/pdf"], type).toContain(out.headers.get("content-type"));
+			await out.body?.cancel();
 		}
 	});
 
@@ -78,6 +79,15 @@ describe("assets", () => {
 		expect((await fetch(`${url}/api/v1/assets/${"a".repeat(64)}`)).status).toBe(401);
 		expect((await fetch(`${url}/api/v1/assets/${"a".repeat(64)}`, { headers: auth })).status).toBe(404);
 		expect((await fetch(`${url}/api/v1/assets/..%2f..%2fetc%2fpasswd`, { headers: auth })).status).toBe(400);
+	});
+
+	it("do not hold the end up when a client stops reading", async () => {
+		const { body } = await upload(Buffer.alloc(8_000_000, 1), { "content-type": "application/octet-stream" });
+		const out = await fetch(`${url}/api/v1/assets/${body.sha256}`, { headers: auth });
+		const began = Date.now();
+		await house.app.close();
+		expect(Date.now() - began).toBeLessThan(4000);
+		await out.body?.cancel().catch(() => {});
 	});
 
 	it("have names without tricks", () => {

@@ -92,11 +92,13 @@ export async function* ended(value: TurnOutcome): AsyncGenerator<TurnEvent, Turn
 
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 	return new Promise((resolve) => {
-		const timer = setTimeout(resolve, ms);
-		signal?.addEventListener("abort", () => {
+		const timer = setTimeout(done, ms);
+		signal?.addEventListener("abort", done);
+		function done(): void {
 			clearTimeout(timer);
+			signal?.removeEventListener("abort", done);
 			resolve();
-		});
+		}
 	});
 }
 
