@@ -3,18 +3,9 @@ import type { Hosts } from "./breaker.ts";
 import { type Target, targetOf } from "./candidates.ts";
 import { DEMO_ID, type Demo } from "./demo/demo.ts";
 import type { KeyRing } from "./keys.ts";
-import {
-	type CallEnd,
-	type CallStart,
-	type Meter,
-	ModelError,
-	type ModelEvent,
-	type ModelReply,
-	type ModelRequest,
-	type Usage,
-} from "./model.ts";
-import { AttemptFailed, type Client, type WireAnswer } from "./openai/client.ts";
-import type { RawUsage } from "./openai/collect.ts";
+import { type MeteredRun, metered } from "./metered.ts";
+import { type Meter, ModelError, type ModelEvent, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
+import { AttemptFailed, type Client } from "./openai/client.ts";
 import type { Learned } from "./openai/quirks.ts";
 import { type Written, writeChat } from "./openai/writer.ts";
 import { maskKey } from "./redact.ts";
@@ -64,23 +55,17 @@ const MOST_BACKOFF_MS = 8_000;
 const IMAGE_TOKENS = 1_000;
 
 /** What goes on over one request. */
-interface Run {
-	request: ModelRequest;
+interface Run extends MeteredRun {
 	signal: AbortSignal;
-	attempts: number;
-	callIds: string[];
-	startedAt: number;
 	/** Clock time of the first refusal. */
 	refusedAt: number | null;
 	waitedMs: number;
-	/** Something was streamed that a new attempt makes void. */
-	dirty: boolean;
 	lastModel: string | null;
 	lastReason: string;
 }
 
 export function createEngine(deps: EngineDeps): Engine {
-	const { clock, ring, hosts, tokens, meter, learned } = deps;
+	const { clock, ring, hosts, tokens, learned } = deps;
 	/** What came with calls and must be sent back with them. */
 	const extras = new Map<string, unknown>();
 
@@ -280,7 +265,8 @@ export function createEngine(deps: EngineDeps): Engine {
 			run.refusedAt !== null && hasOther()
 				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
 				: undefined;
-		const metered = yield* through(
+		const done = yield* metered(
+			deps,
 			settings,
 			key,
 			written.shown,
@@ -300,7 +286,7 @@ export function createEngine(deps: EngineDeps): Engine {
 				run.signal,
 			),
 		);
-		const { answer, reply } = metered;
+		const { answer, reply } = done;
 		if (answer.usage && answer.usage.inputTokens > 0 && written.images === 0)
 			tokens.learn(settings.model, counted, answer.usage.inputTokens);
 		if (answer.strayClose || learned.thinksUnopened(target.baseUrl, settings.model))
@@ -316,130 +302,8 @@ export function createEngine(deps: EngineDeps): Engine {
 		yield* announce(settings, run);
 		const shown = { model: settings.model, tools: run.request.tools.map((tool) => tool.name), messages: run.request.messages };
 		const estimated = tokens.count(settings.model, JSON.stringify(shown));
-		const { reply } = yield* through(settings, null, shown, estimated, run, deps.demo.answer(run.request, run.signal));
+		const { reply } = yield* metered(deps, settings, null, shown, estimated, run, deps.demo.answer(run.request, run.signal));
 		yield { type: "end", reply };
-	}
-
-	async function* through(
-		settings: ModelSettings,
-		key: string | null,
-		shown: unknown,
-		estimated: number,
-		run: Run,
-		wire: ReturnType<Client["chat"]>,
-	): AsyncGenerator<ModelEvent, { answer: WireAnswer; reply: ModelReply }> {
-		const started = performance.now();
-		const maxOutputTokens = Math.min(run.request.maxOutputTokens ?? settings.limits.maxOutputTokens, settings.limits.maxOutputTokens);
-		const start: CallStart = {
-			context: run.request.context,
-			model: settings.id,
-			modelName: settings.model,
-			key: key ? maskKey(key) : null,
-			attempt: ++run.attempts,
-			request: shown,
-			estimatedInputTokens: estimated,
-			maxOutputTokens,
-			startedAt: clock.now(),
-		};
-		const id = await meter.open(start);
-		run.callIds.push(id);
-		let received = "";
-		let end: CallEnd | null = null;
-		const close = (part: Omit<CallEnd, "ms">) => {
-			end = { ...part, ms: Math.round(performance.now() - started) };
-			return meter.close(id, end);
-		};
-		try {
-			for await (const event of wire) {
-				switch (event.type) {
-					case "text":
-					case "reasoning":
-						received += event.text;
-						run.dirty = true;
-						yield event;
-						break;
-					case "void":
-						yield { type: "restart", model: settings.id, reason: "thinking" };
-						break;
-					case "end": {
-						const { answer } = event;
-						const usage = usageOf(
-							settings,
-							answer.usage,
-							estimated,
-							received + answer.calls.map((call) => call.name + call.arguments).join(""),
-						);
-						const firstByteMs = Math.round(answer.firstByteMs);
-						await close({
-							response: { text: answer.text, reasoning: answer.reasoning, calls: answer.calls, finish: answer.finish },
-							error: null,
-							usage,
-							firstByteMs,
-						});
-						const reply: ModelReply = {
-							text: answer.text,
-							reasoning: answer.reasoning,
-							calls: answer.calls,
-							finish: answer.finish,
-							usage,
-							model: settings.id,
-							modelName: settings.model,
-							callIds: run.callIds,
-							ms: Math.round(performance.now() - run.startedAt),
-							firstByteMs,
-						};
-						return { answer, reply };
-					}
-				}
-			}
-			throw new AttemptFailed(
-				{ error: new ModelError("protocol", "the answer ended without an end"), refusal: null, mayHaveCost: true },
-				received,
-				null,
-			);
-		} catch (thrown) {
-			if (end === null) {
-				const failed = thrown instanceof AttemptFailed ? thrown : null;
-				const error = failed?.failure.error ?? (thrown instanceof ModelError ? thrown : new ModelError("protocol", "a fault of ours"));
-				await close({
-					response: received === "" ? null : { text: received, partial: true },
-					error: { kind: error.kind, message: error.message, status: error.status },
-					usage: received !== "" || (failed?.failure.mayHaveCost ?? false) ? usageOf(settings, null, estimated, received) : null,
-					firstByteMs: failed?.firstByteMs == null ? null : Math.round(failed.firstByteMs),
-				});
-			}
-			throw thrown;
-		} finally {
-			// The reader went away in the middle.
-			if (end === null) {
-				await close({
-					response: received === "" ? null : { text: received, partial: true },
-					error: { kind: "aborted", message: "the answer was not read to its end", status: null },
-					usage: usageOf(settings, null, estimated, received),
-					firstByteMs: null,
-				});
-			}
-		}
-	}
-
-	function usageOf(settings: ModelSettings, reported: RawUsage | null, estimatedInput: number, output: string): Usage {
-		const counted = {
-			inputTokens: estimatedInput,
-			cachedTokens: 0,
-			outputTokens: tokens.count(settings.model, output),
-			reasoningTokens: 0,
-		};
-		const whole = reported !== null && reported.inputTokens > 0 && (reported.outputTokens > 0 || output === "");
-		const used = whole
-			? reported
-			: {
-					...counted,
-					...(reported?.inputTokens ? { inputTokens: reported.inputTokens, cachedTokens: reported.cachedTokens } : {}),
-					...(reported?.outputTokens ? { outputTokens: reported.outputTokens } : {}),
-				};
-		const usage = { ...used, estimated: !whole };
-		const price = settings.id === DEMO_ID ? { cost: 0, currency: "USD" } : deps.prices.cost(settings, usage);
-		return { ...usage, ...price };
 	}
 
 	function* announce(settings: ModelSettings, run: Run): Generator<ModelEvent> {

@@ -8,7 +8,7 @@ import type { ModelLimits } from "../settings.ts";
 import { type Collector, createCollector, type RawUsage, StreamError } from "./collect.ts";
 import { createBodyReader, type Frame } from "./sse.ts";
 import { createThinkFilter } from "./think.ts";
-import { ConnectTimeout, createTransport, type ProxySettings } from "./transport.ts";
+import { createTransport, NotConnected, type ProxySettings } from "./transport.ts";
 
 /** After the finish reason the rest (usage, `[DONE]`) must come within this time; then the answer counts as complete. */
 const TAIL_MS = 2_000;
@@ -228,7 +228,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			};
 		}
 		const cause = rootCause(error);
-		if (cause instanceof ConnectTimeout) return make("timeout", cause.message, false);
+		if (cause instanceof NotConnected) return make("timeout", cause.message, false);
 		const code = (cause as NodeJS.ErrnoException).code;
 		const neverSent =
 			code === "ECONNREFUSED" || code === "ENOTFOUND" || code === "EAI_AGAIN" || code === "EHOSTUNREACH" || code === "ENETUNREACH";

@@ -18,11 +18,11 @@ export interface Transport {
 	close(): void;
 }
 
-/** The connection did not stand in time. */
-export class ConnectTimeout extends Error {
+/** The connection did not stand in time. (The SDK would hide an error whose text speaks of a time-out.) */
+export class NotConnected extends Error {
 	constructor(host: string, ms: number) {
 		super(`no connection to ${host} within ${ms} ms`);
-		this.name = "ConnectTimeout";
+		this.name = "NotConnected";
 	}
 }
 
@@ -88,7 +88,7 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 			outgoing.on("close", () => options.signal?.removeEventListener("abort", onAbort));
 			outgoing.on("socket", (socket) => {
 				if (!socket.connecting) return;
-				timer = setTimeout(() => outgoing.destroy(new ConnectTimeout(url.host, options.connectMs)), options.connectMs);
+				timer = setTimeout(() => outgoing.destroy(new NotConnected(url.host, options.connectMs)), options.connectMs);
 				socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
 			});
 			outgoing.on("response", (incoming) => {
