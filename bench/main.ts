@@ -55,11 +55,9 @@ try {
 	const missed = Object.values(results)
 		.flat()
 		.filter((one) => one.aim && !one.aim.holds);
-	console.log(
-		missed.length === 0
-			? "\nEvery aim was reached."
-			: `\nAims missed: ${missed.map((one) => `${one.name.trim()} (${format(median(one.samples))})`).join(", ")}.`,
-	);
+	if (missed.length > 0)
+		console.log(`\nAims missed: ${missed.map((one) => `${one.name.trim()} (${format(median(one.samples))})`).join(", ")}.`);
+	else if (!failed) console.log("\nEvery aim was reached.");
 	if (values.json) await writeFile(values.json, `${JSON.stringify(results, null, "\t")}\n`);
 } finally {
 	await model.close();

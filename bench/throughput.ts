@@ -2,12 +2,19 @@
 import { type ChatClient, connect, makeConversations } from "./lib/client.ts";
 import { type Figure, figure, median } from "./lib/figures.ts";
 import type { BenchGroup } from "./lib/group.ts";
-import { makeHome, now, startDaemon, startFloor } from "./lib/processes.ts";
+import { cpuOf, makeHome, now, startDaemon, startFloor } from "./lib/processes.ts";
 
-async function rate(client: ChatClient, conversations: string[], ms: number): Promise<number> {
+interface Rate {
+	perSecond: number;
+	/** Processor time of the service for one message, ms: a figure that a busy machine distorts less than the rate. */
+	cpuMs: number;
+}
+
+async function rate(client: ChatClient, pid: number, conversations: string[], ms: number): Promise<Rate> {
 	let answered = 0;
 	const endsAt = now() + ms;
 	const startedAt = now();
+	const cpuBefore = (await cpuOf(pid)) ?? Number.NaN;
 	await Promise.all(
 		conversations.map(async (conversation) => {
 			while (now() < endsAt) {
@@ -16,16 +23,17 @@ async function rate(client: ChatClient, conversations: string[], ms: number): Pr
 			}
 		}),
 	);
-	return (answered / (now() - startedAt)) * 1000;
+	const perSecond = (answered / (now() - startedAt)) * 1000;
+	return { perSecond, cpuMs: (((await cpuOf(pid)) ?? Number.NaN) - cpuBefore) / answered };
 }
 
 const AT = [1, 10, 50];
 
-async function rates(client: ChatClient, conversations: string[], quick: boolean): Promise<Map<number, number[]>> {
-	const found = new Map<number, number[]>(AT.map((count) => [count, []]));
-	await rate(client, conversations.slice(0, 10), 1_000);
+async function rates(client: ChatClient, pid: number, conversations: string[], quick: boolean): Promise<Map<number, Rate[]>> {
+	const found = new Map<number, Rate[]>(AT.map((count) => [count, []]));
+	await rate(client, pid, conversations.slice(0, 10), 1_000);
 	for (let run = 0; run < (quick ? 1 : 3); run++) {
-		for (const count of AT) found.get(count)?.push(await rate(client, conversations.slice(0, count), quick ? 1_500 : 3_000));
+		for (const count of AT) found.get(count)?.push(await rate(client, pid, conversations.slice(0, count), quick ? 1_500 : 3_000));
 	}
 	return found;
 }
@@ -38,6 +46,7 @@ export const throughput: BenchGroup = {
 		const floorClient = await connect(floor.url, "/live");
 		const bare = await rates(
 			floorClient,
+			floor.pid,
 			Array.from({ length: 50 }, (_, n) => `c${n}`),
 			quick,
 		);
@@ -48,16 +57,19 @@ export const throughput: BenchGroup = {
 		const daemon = await startDaemon(home.path, model.url);
 		const client = await connect(daemon.url, "/api/v1/live", daemon.token);
 		try {
-			const ours = await rates(client, await makeConversations(daemon, 50), quick);
+			const ours = await rates(client, daemon.pid, await makeConversations(daemon, 50), quick);
 			const figures: Figure[] = [];
+			const perSecond = (of: Map<number, Rate[]>, count: number) => (of.get(count) ?? []).map((one) => one.perSecond);
+			const cpu = (of: Map<number, Rate[]>) => (of.get(50) ?? []).map((one) => one.cpuMs);
 			for (const count of AT) {
-				const samples = ours.get(count) ?? [];
 				const aim = count === 50 ? { aim: { atLeast: 300 } } : {};
-				figures.push(figure(`${count} conversation${count > 1 ? "s" : ""}`, "/s", samples, aim));
+				figures.push(figure(`${count} conversation${count > 1 ? "s" : ""}`, "/s", perSecond(ours, count), aim));
 			}
-			const kept = (100 * median(ours.get(50) ?? [])) / median(ours.get(10) ?? []);
+			const kept = (100 * median(perSecond(ours, 50))) / median(perSecond(ours, 10));
 			figures.push(figure("  rate at 50 of the rate at 10", "%", [kept], { aim: { atLeast: 90 } }));
-			for (const count of AT) figures.push(figure(`the floor: ${count}`, "/s", bare.get(count) ?? []));
+			figures.push(figure("  processor time of a message, at 50", "ms", cpu(ours)));
+			for (const count of AT) figures.push(figure(`the floor: ${count}`, "/s", perSecond(bare, count)));
+			figures.push(figure("  processor time of a message, at 50", "ms", cpu(bare)));
 			return figures;
 		} finally {
 			client.close();

@@ -69,12 +69,13 @@ export async function startModel(): Promise<ModelProcess> {
 }
 
 /** The bare echo: Fastify, WebSocket, SQLite and the openai SDK, and nothing of ours. */
-export async function startFloor(modelUrl: string): Promise<{ url: string; close(): Promise<void> }> {
+export async function startFloor(modelUrl: string): Promise<{ url: string; pid: number; close(): Promise<void> }> {
 	const home = await mkdtemp(join(tmpdir(), "openlani-floor-"));
 	const child = forkTs("floor-process.ts", { BENCH_MODEL_URL: modelUrl, BENCH_FLOOR_HOME: home });
 	const { url } = await nextMessage<FloorMessage>(child);
 	return {
 		url,
+		pid: child.pid ?? 0,
 		async close() {
 			await end(child);
 			await rm(home, { recursive: true, force: true });
@@ -141,4 +142,12 @@ export async function memoryOf(pid: number): Promise<{ resident: number; anonymo
 	const text = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => null);
 	const of = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(text ?? "")?.[1]) / 1024;
 	return text === null ? null : { resident: of("Rss"), anonymous: of("Anonymous") };
+}
+
+/** Processor time that a process has used so far, ms (all threads); null where /proc does not tell. */
+export async function cpuOf(pid: number): Promise<number | null> {
+	const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null);
+	// After the name in brackets: fields 14 and 15 of the line, in hundredths of a second.
+	const fields = text?.slice(text.lastIndexOf(")") + 2).split(" ");
+	return fields ? (Number(fields[11]) + Number(fields[12])) * 10 : null;
 }
