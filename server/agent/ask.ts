@@ -1,6 +1,7 @@
 /** One model call: its stream as turn events, ended by stop even when the model does not listen. */
 import type { Model, ModelErrorKind, ModelReply, ModelRequest } from "../model/model.ts";
 import { createAbortableWaits } from "./abort.ts";
+import { isSilenceMarker } from "./notes.ts";
 import { createStampFilter } from "./stamp.ts";
 import type { TurnEvent } from "./types.ts";
 
@@ -9,19 +10,38 @@ export interface Streamed {
 	text: string;
 }
 
+export interface AskOptions {
+	step: number;
+	partial: Streamed;
+	/** Nobody wrote, so the answer may be a silence: its beginning is held back until it is clear that it is none. */
+	mayBeSilent: boolean;
+}
+
+/** Longer than every marker of a silence. */
+const HELD_CHARS = 60;
+
 /** Yields `delta`, `thinking` and `restart`; answers the reply. Throws `Stopped` on abort and whatever the model throws. */
 export async function* ask(
 	model: Model,
 	request: ModelRequest,
-	step: number,
-	partial: Streamed,
+	options: AskOptions,
 	signal: AbortSignal,
 ): AsyncGenerator<TurnEvent, ModelReply> {
+	const { step, partial } = options;
 	const stream = model.stream(request, signal)[Symbol.asyncIterator]();
 	let filter = createStampFilter();
+	let told = 0;
 	let thinking = false;
 	let ended = false;
 	const waits = createAbortableWaits(signal);
+	/** Takes text in and answers what may be shown now. */
+	const show = (text: string, last: boolean): string => {
+		partial.text += text;
+		if (options.mayBeSilent && told === 0 && (last ? isSilenceMarker(partial.text) : partial.text.length <= HELD_CHARS)) return "";
+		const fresh = partial.text.slice(told);
+		told = partial.text.length;
+		return fresh;
+	};
 	try {
 		for (;;) {
 			const next = await waits.wait(Promise.resolve(stream.next()));
@@ -32,8 +52,7 @@ export async function* ask(
 			const event = next.value;
 			switch (event.type) {
 				case "text": {
-					const text = filter.push(event.text);
-					partial.text += text;
+					const text = show(filter.push(event.text), false);
 					if (text !== "") yield { type: "delta", step, text };
 					break;
 				}
@@ -44,12 +63,12 @@ export async function* ask(
 				case "restart":
 					filter = createStampFilter();
 					partial.text = "";
+					told = 0;
 					yield { type: "restart", step, model: event.model, reason: event.reason };
 					break;
 				case "end": {
-					const rest = filter.end();
-					partial.text += rest;
-					if (rest !== "") yield { type: "delta", step, text: rest };
+					const text = show(filter.end(), true);
+					if (text !== "") yield { type: "delta", step, text };
 					return event.reply;
 				}
 			}

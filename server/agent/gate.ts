@@ -8,7 +8,7 @@ import { messageChars } from "./limits.ts";
 import { cutHead, isBlank, wellFormed } from "./text.ts";
 
 export const EMPTY_MESSAGE = "(empty message)";
-export const CANCELLED = "Cancelled: this call has no result. Its outcome is unknown.";
+const CANCELLED = "Cancelled: this call has no result. Its outcome is unknown.";
 const CONTINUE = "(continue)";
 const EARLIER = "(earlier conversation)";
 

@@ -27,7 +27,7 @@ const TEXT_CALL = /^(?:<tool_call>|<function[=_]|<invoke\b|<\|?tool_calls?|\[TOO
 export function isTextCall(text: string, toolNames: string[], quotable: string[]): boolean {
 	const whole = text.trim();
 	if (!TEXT_CALL.test(whole) || !/[>\]}]$/.test(whole)) return false;
-	if (!toolNames.some((name) => new RegExp(`["'=\\s:>]${name}["'>\\s:{(]`).test(whole))) return false;
+	if (!toolNames.some((name) => /^[\w-]+$/.test(name) && new RegExp(`["'=\\s:>]${name}["'>\\s:{(]`).test(whole))) return false;
 	return !quotable.some((source) => source.includes(whole));
 }
 

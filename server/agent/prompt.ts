@@ -118,7 +118,7 @@ const WOKEN: Partial<Record<TurnInput["origin"], string>> = {
 	tool: "This message was made by a tool, not by a person.",
 };
 
-export function planText(plan: PlanItem[]): string {
+function planText(plan: PlanItem[]): string {
 	return plan.map((item) => `- [${item.done ? "x" : " "}] ${item.text.replace(/\s+/g, " ")}`).join("\n");
 }
 

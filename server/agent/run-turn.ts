@@ -127,7 +127,8 @@ async function* askStep(turn: Turn): Flow<{ step: StepRecord } | { end: Ending }
 	const text = stripStamp(wellFormed(reply.reply.text));
 	if (reply.reply.calls.length > 0) return { step: yield* storeStep(turn, reply, text, null) };
 	const human = turn.input.origin === "human";
-	if (!human && isBlank(text) && reply.reply.finish === "stop") return { end: silent() };
+	// Not stored: the marker of a silence is for nobody's eyes.
+	if (!human && reply.reply.finish === "stop" && (isBlank(text) || isSilenceMarker(text))) return { end: silent() };
 	if (reply.reply.finish === "length") return yield* cutAnswer(turn, reply, text);
 	if (isBlank(text)) return yield* emptyAnswer(turn, reply.reply);
 	if (
@@ -192,7 +193,7 @@ async function* askModel(turn: Turn, first: boolean): Flow<Asked | { end: Ending
 	const startedAt = deps.clock.now();
 	turn.partial = { text: "" };
 	try {
-		const reply = yield* ask(deps.model, request, number, turn.partial, signal);
+		const reply = yield* ask(deps.model, request, { step: number, partial: turn.partial, mayBeSilent: input.origin !== "human" }, signal);
 		turn.usage = addUsage(turn.usage, reply.usage);
 		turn.model = reply.model;
 		turn.modelName = reply.modelName;
@@ -267,7 +268,7 @@ function isJson(text: string): boolean {
 async function* finishStep(turn: Turn, step: StepRecord): Flow<Next> {
 	if (step.calls.length === 0) {
 		// A text with a note of ours, or one that somebody answered, is not the last word.
-		return step.note === null && step.joined.length === 0 ? { end: answered(turn, step.text) } : null;
+		return step.note === null && step.joined.length === 0 ? { end: answered(step.text) } : null;
 	}
 	turn.earlier = turn.steps.slice(0, -1);
 	const open = step.calls.some((record) => record.result === null);
@@ -385,8 +386,7 @@ function quotable(turn: Turn): string[] {
 	];
 }
 
-function answered(turn: Turn, text: string): Ending {
-	if (turn.input.origin !== "human" && isSilenceMarker(text)) return silent();
+function answered(text: string): Ending {
 	return { state: "done", status: "done", reply: text.trim() };
 }
 

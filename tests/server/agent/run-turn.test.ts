@@ -122,7 +122,17 @@ describe("empty and odd answers", () => {
 		for (const text of ["", "HEARTBEAT_OK", "**NO_REPLY**"]) {
 			const plain = await run([{ text }], { input: { origin } });
 			expect(plain.outcome).toMatchObject({ state: "done", silent: true, reply: "" });
+			expect(plain.events.filter((event) => event.type === "delta" || event.type === "step-finished")).toEqual([]);
 			expect(plain.model.requests).toHaveLength(1);
+		}
+	});
+
+	it("streams what an alarm has to say, whole", async () => {
+		const text = "HEARTBEAT_OK is what I would have said, but the oven is still on and somebody should see to it.";
+		for (const said of [text, "Tea."]) {
+			const { events, outcome } = await run([{ text: said }], { input: { origin: "alarm" } });
+			expect(events.flatMap((event) => (event.type === "delta" ? [event.text] : [])).join("")).toBe(said);
+			expect(outcome).toMatchObject({ reply: said, silent: false });
 		}
 	});
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CallRecord, StepRecord } from "../../../server/agent/types.ts";
-import { call, memoryJournal, message, results, run, texts, tool } from "./scripted.ts";
+import { call, input, memoryJournal, message, results, run, texts, tool } from "./scripted.ts";
 import { strictProblems } from "./strict.ts";
 
 const deaf = (name: string, more = {}) => tool(name, () => new Promise(() => {}), more);
@@ -181,27 +181,20 @@ describe("going on after a crash", () => {
 		expect(events.find((event) => event.type === "step-started")).toMatchObject({ step: 2, round: 2 });
 	});
 
-	it("does not start a round twice and remembers what the guards saw", async () => {
+	it("does not say or start anything twice, and remembers what the guards saw", async () => {
 		const same = tool("same", async () => ({ text: "same" }));
-		const first = await run(
-			[
-				{ calls: [call("same", {}, "a")] },
-				{ calls: [call("same", {}, "b")] },
-				{ calls: [call("same", {}, "c")] },
-				{ calls: [call("same", {}, "d")] },
-				{ error: "server" },
-			],
-			{ tools: [same] },
-		);
-		expect(first.outcome.state).toBe("failed");
-		const amended = first.journal.log.filter((entry) => entry.startsWith("amended")).length;
-		const second = await run([{ calls: [call("same", {}, "e")] }, { text: "" }], {
+		const script = ["a", "b", "c"].map((id) => ({ calls: [call("same", {}, id)] }));
+		const limits = { ...input().limits, maxSteps: 3 };
+		const first = await run([...script, { error: "server" }], { tools: [same], input: { limits } });
+		const note = first.journal.steps[2]?.note;
+		expect(note).toMatch(/several times in a row.*\nRound 2 of 3/);
+		const second = await run([{ calls: [call("same", {}, "d")] }, { calls: [call("same", {}, "e")] }, { text: "" }], {
 			tools: [same],
 			journal: first.journal,
-			input: { steps: structuredClone(first.journal.steps) },
+			input: { limits, steps: structuredClone(first.journal.steps) },
 		});
-		expect(second.outcome.guard).toBe("same-call");
-		expect(first.journal.log.filter((entry) => entry.startsWith("amended")).length).toBe(amended + 1);
+		expect(first.journal.steps[2]?.note).toBe(note);
+		expect(second.outcome).toMatchObject({ guard: "same-call", rounds: 2 });
 	});
 
 	it("keeps the taint of what was read before", async () => {
