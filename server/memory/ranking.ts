@@ -9,18 +9,23 @@
  */
 import type { IndexDoc, MainEntry, MemoryIndex, ScopeStats } from "../store/memory-index.ts";
 import type { SearchAnswer, SearchHit, SearchRequest } from "../store/memory-search.ts";
-import { askedMarks } from "./text/dates.ts";
+import { askedMarks, madeMarks } from "./text/dates.ts";
 import { lexicalModel } from "./text/lexical.ts";
 import { fold } from "./text/normalise.ts";
 import { type Cutter, type Term, type TermKind, termsOf } from "./text/terms.ts";
 
 const kindWeight: Record<TermKind, number> = { word: 1, name: 1.3, number: 0.9, date: 1.2, concept: 0.55, gram: 0.45, char: 0.12 };
 const candidates = 120;
-const nearestCount = 48;
+const nearestCount = 40;
+const readCount = 60;
 /** Rows that the keyword search may touch; rarer terms go first, so the common ones are what is left out. */
 const touchBudget = 8000;
 /** Share of the asked weight that a memory must cover to be close. */
-const closeCover = 0.3;
+const closeCover = 0.28;
+/** Enough where a rare word is among what is covered. */
+const rareCover = 0.14;
+const conceptCover = 0.7;
+const unknownWeight = 0.6;
 const k1 = 1.2;
 const b = 0.6;
 const yearMs = 365 * 86_400_000;
@@ -31,24 +36,31 @@ interface Asked {
 	/** Counts for how much of the question is covered. */
 	counts: boolean;
 	frequency: number;
+	/** Words that this concept stands for in the question. */
+	of: string[];
 }
 
 interface Scored {
 	doc: IndexDoc;
 	own: number;
 	cover: number;
-	total: number;
+	/** Shares a word (or its meaning) that few memories have. */
+	rare: boolean;
 }
 
 function askedTerms(index: MemoryIndex, scope: ScopeStats, terms: Term[], made: string[]): Asked[] {
 	const asked = new Map<string, Asked>();
-	const add = (token: string, kindBoost: number, counts: boolean) => {
-		if (asked.has(token)) return;
+	const add = (token: string, kindBoost: number, counts: boolean, of?: string) => {
+		const known = asked.get(token);
+		if (known) {
+			if (of) known.of.push(of);
+			return;
+		}
 		const frequency = index.frequency(scope, token);
 		const idf = Math.log(1 + (scope.docs - frequency + 0.5) / (frequency + 0.5));
-		asked.set(token, { token, weight: kindBoost * idf, counts, frequency });
+		asked.set(token, { token, weight: kindBoost * idf, counts, frequency, of: of ? [of] : [] });
 	};
-	for (const term of terms) if (!term.stop) add(term.token, kindWeight[term.kind], term.kind !== "char" && term.kind !== "concept" && term.kind !== "gram");
+	for (const term of terms) if (!term.stop) add(term.token, kindWeight[term.kind], term.kind !== "char" && term.kind !== "concept" && term.kind !== "gram", term.of);
 	// A question of one or two characters has nothing else to go by.
 	if (![...asked.values()].some((one) => one.counts)) for (const one of asked.values()) one.counts = true;
 	for (const mark of made) add(mark, made.length > 4 ? 0.5 : 0.9, false);
@@ -67,19 +79,36 @@ function pickForMatch(asked: Asked[]): string[] {
 	return picked;
 }
 
-function scoreDoc(doc: IndexDoc, asked: Asked[], averageLength: number, made: Set<string>): { own: number; covered: number } {
+function scoreDoc(doc: IndexDoc, asked: Asked[], averageLength: number, made: Set<string>, rareAt: number): { own: number; covered: number; rare: boolean } {
 	const counts = new Map<string, number>();
 	for (const token of doc.seg.split(" ")) counts.set(token, (counts.get(token) ?? 0) + 1);
 	let own = 0;
 	let covered = 0;
+	let rare = false;
+	const met = new Set<string>();
 	const norm = k1 * (1 - b + (b * doc.len) / averageLength);
 	for (const one of asked) {
 		const tf = counts.get(one.token) ?? (made.has(one.token) ? 1 : 0);
 		if (tf === 0) continue;
 		own += (one.weight * tf * (k1 + 1)) / (tf + norm);
-		if (one.counts) covered += one.weight;
+		if (one.counts) {
+			covered += one.weight;
+			rare ||= one.frequency <= rareAt;
+			met.add(one.token);
+		}
 	}
-	return { own, covered };
+	// Another word of the same meaning covers most of what the word itself would.
+	for (const one of asked) {
+		if (one.of.length === 0 || !counts.has(one.token)) continue;
+		for (const word of one.of) {
+			const meant = asked.find((other) => other.token === word);
+			if (!meant?.counts || met.has(word)) continue;
+			covered += meant.weight * conceptCover;
+			rare ||= one.frequency <= rareAt;
+			met.add(word);
+		}
+	}
+	return { own, covered, rare };
 }
 
 /** How much age and use weigh: 1 for a new memory that was never recalled. */
@@ -142,7 +171,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 	function neighboursOf(scope: ScopeStats, ranked: Scored[], known: Map<number, Scored>, score: (doc: IndexDoc) => Scored): Map<number, { before: number | null; after: number | null }> {
 		const links = new Map<number, { before: number | null; after: number | null }>();
 		const missing = new Set<number>();
-		for (const one of ranked.slice(0, 30)) {
+		for (const one of ranked.slice(0, 16)) {
 			const link = index.neighbours(scope, one.doc.position);
 			links.set(one.doc.position, link);
 			for (const side of [link.before, link.after]) if (side !== null && !known.has(side)) missing.add(side);
@@ -159,7 +188,9 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			const terms = termsOf(request.text.slice(0, 2000), cutter(request.text));
 			const made = askedMarks(folded, terms.filter((term) => term.kind === "date").map((term) => term.token), request.now, timezone);
 			const asked = askedTerms(index, scope, terms, made);
-			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight : 0), 0);
+			// Words that no memory has tell less of what is missing than of how the question is put.
+			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight * (one.frequency === 0 ? unknownWeight : 1) : 0), 0);
+			const rareAt = Math.max(2, scope.docs * 0.02);
 			const averageLength = Math.max(1, scope.terms / scope.docs);
 
 			const madeOf = (doc: IndexDoc): Set<string> => {
@@ -168,18 +199,21 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				return new Set(made.filter((mark) => day.includes(mark)));
 			};
 			const dayMarks = (at: number): string[] => {
-				const day = new Intl.DateTimeFormat("en-CA", { timeZone: timezone }).format(at).replaceAll("-", "");
-				return [`xa${day}`, `xa${day.slice(4)}`, `xam${day.slice(4, 6)}`];
+				return madeMarks(at, timezone);
 			};
 			const score = (doc: IndexDoc): Scored => {
-				const { own, covered } = scoreDoc(doc, asked, averageLength, madeOf(doc));
-				return { doc, own, cover: whole === 0 ? 0 : covered / whole, total: own };
+				const { own, covered, rare } = scoreDoc(doc, asked, averageLength, madeOf(doc), rareAt);
+				return { doc, own, cover: whole === 0 ? 0 : Math.min(1, covered / whole), rare };
 			};
 
 			const matched = index.match(scope, pickForMatch(asked), candidates);
-			const near = request.vector ? index.nearest(scope, request.model, request.vector, nearestCount) : [];
 			const known = new Map<number, Scored>();
-			for (const doc of index.docs([...new Set([...matched, ...near])])) known.set(doc.position, score(doc));
+			for (const doc of index.docs(matched)) known.set(doc.position, score(doc));
+			// Lexical vectors know wording only: where the words have found enough, they find nothing else.
+			const lexical = request.model === lexicalModel;
+			const enough = lexical && [...known.values()].filter(isClose).length >= 2 * (request.semantic + request.keyword);
+			const near = request.vector && !enough ? index.nearest(scope, request.model, request.vector, nearestCount).filter((position) => !known.has(position)) : [];
+			for (const doc of index.docs(near)) known.set(doc.position, score(doc));
 			const byOwn = [...known.values()].sort((x, y) => y.own - x.own);
 			const links = neighboursOf(scope, byOwn, known, score);
 			const together = (x: IndexDoc, y: IndexDoc): boolean => x.conversation === y.conversation && Math.abs(x.at - y.at) <= 6 * 3_600_000;
@@ -201,8 +235,10 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				}
 			}
 
+			// The far end of the candidates is not worth reading.
+			const worth = new Set([...byOwn.slice(0, readCount).map((one) => one.doc.position), ...near, ...[...lifted.keys()].filter((position) => (lifted.get(position) ?? 0) > 0 || known.has(position)).slice(0, readCount)]);
 			const entries = new Map<number, MainEntry>();
-			for (const entry of index.entries([...known.keys()])) entries.set(entry.position, entry);
+			for (const entry of index.entries([...worth])) entries.set(entry.position, entry);
 			const alive = [...known.values()].filter((one) => {
 				const entry = entries.get(one.doc.position);
 				// The database has the last word on whose memory it is, whatever the index says.
@@ -242,13 +278,12 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 
 			const bestOwn = Math.max(...alive.map((one) => one.own), 0.0001);
 			const keywordRanked = alive
-				.filter((one) => one.own > 0 && (request.loose || one.cover >= closeCover))
+				.filter((one) => one.own > 0 && (request.loose || isClose(one)))
 				.map((one) => ({
 					one,
 					rank: (one.own + 0.15 * (lifted.get(one.doc.position) ?? 0)) * standing(entries.get(one.doc.position) as MainEntry, request.now),
 					shown: Math.min(1, one.cover),
 				}));
-			const lexical = request.model === lexicalModel;
 			const vectors = request.vector ? index.vectors(alive.map((one) => one.doc.position), request.model) : new Map<number, Float32Array>();
 			const ground = request.vector && !lexical ? background(scope, request.model, request.vector) : null;
 			const closeAt = ground ? Math.max(ground.mean + 2.5 * ground.spread, 0.15) : 0.25;
@@ -259,7 +294,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				const weight = standing(entries.get(one.doc.position) as MainEntry, request.now);
 				if (lexical) {
 					const beside = lifted.get(one.doc.position) ?? 0;
-					const close = similarity >= 0.3 || one.cover >= closeCover || (beside >= bestOwn * 0.8 && closeBeside(one, alive, links, known));
+					const close = similarity >= 0.3 || isClose(one) || (beside >= bestOwn * 0.7 && answers(one, links, known, entries));
 					if (!close && !request.loose) continue;
 					const rank = (one.own / bestOwn) * 0.7 + similarity * 0.6 + 0.3 * (beside / bestOwn);
 					semanticRanked.push({ one, rank: rank * weight, shown: Math.max(similarity, one.cover * 0.9) });
@@ -279,13 +314,22 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 }
 
 const none = new Set<string>();
+const isClose = (one: Scored): boolean => one.cover >= closeCover || (one.rare && one.cover >= rareCover);
 
-/** True when a neighbour of this memory is close to what was asked. */
-function closeBeside(one: Scored, alive: Scored[], links: Map<number, { before: number | null; after: number | null }>, known: Map<number, Scored>): boolean {
+const spoken = /^[\p{L}\p{N} .'’_-]{1,30}[:：]/u;
+
+/**
+ * True when this memory carries on one that is close to what was asked: the answer to its question, or what was said just before or after it
+ * in a conversation.
+ */
+function answers(one: Scored, links: Map<number, { before: number | null; after: number | null }>, known: Map<number, Scored>, entries: Map<number, MainEntry>): boolean {
 	for (const [position, link] of links) {
-		if (link.before !== one.doc.position && link.after !== one.doc.position) continue;
+		if (link.after !== one.doc.position && link.before !== one.doc.position) continue;
 		const other = known.get(position) as Scored;
-		if (other.cover >= 0.5 && alive.includes(other)) return true;
+		const text = entries.get(position)?.text ?? "";
+		if (other.cover < 0.5) continue;
+		if (link.after === one.doc.position && /[?？吗呢]\s*$/.test(text)) return true;
+		if (spoken.test(text) && spoken.test(entries.get(one.doc.position)?.text ?? "")) return true;
 	}
 	return false;
 }

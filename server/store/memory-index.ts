@@ -344,7 +344,7 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		},
 		entries(positions) {
 			if (positions.length === 0) return [];
-			return on(main, `select * from memory_entries where removed = 0 and position in (${list(positions.length)})`).all(
+			return on(main, `select * from memory_entries where +removed = 0 and position in (${list(positions.length)})`).all(
 				...positions,
 			) as MainEntry[];
 		},

@@ -11,8 +11,22 @@ const monthDay = new RegExp(`\\b${monthPattern}\\.?\\s+(\\d{1,2})(?:st|nd|rd|th)
 const dayMonth = new RegExp(`\\b(\\d{1,2})(?:st|nd|rd|th)?\\s+(?:of\\s+)?${monthPattern}\\b`, "g");
 const monthAlone = new RegExp(`\\b${monthPattern}\\b`, "g");
 
+const hanDigits = "零一二三四五六七八九";
+
+/** Chinese numerals before 年, 月, 日, 号 as digits: 十一月九号 becomes 11月9号. */
+export function digitsInDates(text: string): string {
+	return text.replace(/[〇零一二三四五六七八九十]{1,4}(?=[年月日号])/g, (found) => {
+		if (found.length === 4 && !found.includes("十")) return [...found].map((one) => Math.max(0, hanDigits.indexOf(one))).join("");
+		const [tens, ones] = found.includes("十") ? found.split("十") : [null, found];
+		const one = ones === "" ? 0 : hanDigits.indexOf(ones as string);
+		const ten = tens === null ? 0 : tens === "" ? 1 : hanDigits.indexOf(tens as string);
+		return one < 0 || ten < 0 ? found : String(ten * 10 + one);
+	});
+}
+
 /** Marks of the dates a (folded) text names: `xd0512` a day, `xm05` a month, `xy2026` a year. */
-export function dateMarks(text: string): string[] {
+export function dateMarks(given: string): string[] {
+	const text = /[一二三四五六七八九十]\s?[年月日号]/.test(given) ? digitsInDates(given) : given;
 	if (!/\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec/.test(text)) return [];
 	const marks = new Set<string>();
 	const day = (month: number, date: number) => {

@@ -18,6 +18,8 @@ export interface Term {
 	kind: TermKind;
 	/** True for words that say nothing about what is looked for. */
 	stop: boolean;
+	/** Of a concept: the word that stands for it here. */
+	of?: string;
 }
 
 const run = /\p{Script=Han}+|[\p{Script=Hiragana}\p{Script=Katakana}ー]+|\d+(?:[.:]\d+)*|[\p{L}\p{M}\p{N}]+?(?=[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[^\p{L}\p{M}\p{N}]|$)/gu;
@@ -37,15 +39,19 @@ function hanTerms(text: string, cutter: Cutter | null, out: Term[]): void {
 	const seen = new Set<string>();
 	for (const word of words) {
 		const stop = stopWords.has(word);
-		if ([...word].length > 1) {
+		if ([...word].length > 1 || !stop) {
 			put(word, "word", stop);
 			seen.add(word);
 		}
-		if (!stop) for (const concept of conceptsOf(word)) put(concept, "concept", false);
+		if (stop) continue;
+		const whole = conceptsOf(word);
+		// A compound that the table does not know may still be made of words that it knows.
+		const meant = whole.length > 0 ? whole : [...word].flatMap((one) => (stopWords.has(one) ? [] : conceptsOf(one)));
+		for (const concept of meant) out.push({ token: concept, kind: "concept", stop: false, of: word });
 	}
 	for (let index = 0; index < characters.length; index++) {
 		const one = characters[index] as string;
-		put(one, "char", stopWords.has(one));
+		if (!seen.has(one)) put(one, "char", stopWords.has(one));
 		const next = characters[index + 1];
 		if (next !== undefined) {
 			const gram = one + next;
@@ -74,7 +80,7 @@ function wordTerms(raw: string, names: Set<string>, out: Term[]): void {
 	const stop = stopWords.has(raw);
 	const token = stem(raw);
 	out.push({ token, kind: names.has(raw) && !stop ? "name" : "word", stop });
-	if (!stop) for (const concept of conceptsOf(token)) out.push({ token: concept, kind: "concept", stop: false });
+	if (!stop) for (const concept of conceptsOf(token)) out.push({ token: concept, kind: "concept", stop: false, of: token });
 }
 
 /** Every term of a text, repeats included. With no cutter Chinese is taken as pairs and single characters. */

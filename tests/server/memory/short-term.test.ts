@@ -1,0 +1,200 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { parseSummary } from "../../../server/memory/lines.ts";
+import { exchange, openMemory, privately, type TestMemory, userText } from "./setup.ts";
+
+let open: TestMemory[] = [];
+async function make(...args: Parameters<typeof openMemory>): Promise<TestMemory> {
+	const made = await openMemory(...args);
+	open.push(made);
+	return made;
+}
+afterEach(async () => {
+	for (const one of open) await one.close();
+	for (const one of open) await one.remove();
+	open = [];
+});
+
+const file = (test: TestMemory, path: string) => readFile(join(test.workspace.paths.workspace, path), "utf8");
+const summary = async (test: TestMemory) => parseSummary((await test.workspace.read("people/master/SUMMARY.md")).text);
+
+describe("the window of exchanges", () => {
+	it("keeps eight, and leaves the oldest four out at once when a ninth comes, before they are compressed", async () => {
+		const test = await make({ quietMs: 60_000 });
+		for (let number = 1; number <= 8; number++) await test.memory.remember(privately(), exchange(number, `mark${number}`));
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8"]);
+		await test.memory.remember(privately(), exchange(9, "mark9"));
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9"]);
+		expect(await summary(test)).toEqual([]);
+		for (let number = 10; number <= 12; number++) await test.memory.remember(privately(), exchange(number, `mark${number}`));
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"]);
+		await test.memory.settled();
+		const lines = await summary(test);
+		expect(lines).toHaveLength(1);
+		expect(lines[0]?.text).toBe("They spoke of mark1, mark2, mark3, mark4.");
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"]);
+		expect(JSON.parse(await file(test, "conversations/c1/Memory.json")).map((one: { id: string }) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"]);
+	});
+
+	it("takes the same exchange once", async () => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "once"));
+		await test.memory.remember(privately(), exchange(1, "once"));
+		expect(await test.memory.history(privately())).toHaveLength(1);
+		const again = await test.restart();
+		open.push(again);
+		await again.memory.remember(privately(), exchange(1, "once"));
+		expect(await again.memory.history(privately())).toHaveLength(1);
+	});
+
+	it("takes from the message log what a crash kept from being remembered", async () => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "one"));
+		await test.close();
+		const again = await make({ dir: test.dir, recent: async () => [exchange(1, "one"), exchange(2, "two")] });
+		expect((await again.memory.history(privately())).map((one) => one.said)).toEqual(["one", "two"]);
+	});
+});
+
+describe("Memory.json changed by hand", () => {
+	it("a changed, a removed and an added record all reach the next request and stay", async () => {
+		const test = await make();
+		for (let number = 1; number <= 3; number++) await test.memory.remember(privately(), exchange(number, `text ${number}`));
+		await test.memory.settled();
+		const path = join(test.workspace.paths.workspace, "conversations/c1/Memory.json");
+		const records = JSON.parse(await readFile(path, "utf8"));
+		records[0].said = "changed by hand";
+		records.splice(1, 1);
+		records.push({ at: "2026-11-30T03:00:00.000Z", said: "added by hand", replied: "yes" });
+		await writeFile(path, `\uFEFF${JSON.stringify(records, null, 2).replaceAll("\n", "\r\n")}`);
+		expect((await test.memory.history(privately())).map((one) => one.said)).toEqual(["changed by hand", "text 3", "added by hand"]);
+		await test.memory.remember(privately(), exchange(4, "text 4"));
+		await test.memory.settled();
+		const after = JSON.parse((await readFile(path, "utf8")).replace(/^\uFEFF/, ""));
+		expect(after.map((one: { said: string }) => one.said)).toEqual(["changed by hand", "text 3", "added by hand", "text 4"]);
+	});
+
+	it("an edit in the moment before our write is taken over, not overwritten", async () => {
+		const test = await make({ flushMs: 10_000 });
+		await test.memory.remember(privately(), exchange(1, "first"));
+		await test.memory.settled();
+		await test.memory.remember(privately(), exchange(2, "second"));
+		const path = join(test.workspace.paths.workspace, "conversations/c1/Memory.json");
+		const records = JSON.parse(await readFile(path, "utf8"));
+		records[0].said = "first, by hand";
+		await writeFile(path, JSON.stringify(records));
+		await test.memory.settled();
+		expect(JSON.parse(await readFile(path, "utf8")).map((one: { said: string }) => one.said)).toEqual(["first, by hand", "second"]);
+	});
+
+	it.each([
+		["empty", ""],
+		["torn", '[{"id":"e1","sa'],
+		["not a list", '{"a":1}'],
+	])("%s: it is kept aside, said, and written anew with nothing lost", async (_name, content) => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "first"));
+		await test.memory.settled();
+		await writeFile(join(test.workspace.paths.workspace, "conversations/c1/Memory.json"), content);
+		expect((await test.memory.history(privately())).map((one) => one.said)).toEqual(["first"]);
+		await test.memory.settled();
+		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);
+		expect(test.problems.map((one) => one.kind)).toContain("file-damaged");
+		expect(await test.workspace.list("../backups").catch(() => [])).toBeDefined();
+	});
+
+	it("a huge file is reported, left alone, and the conversation goes on from the rows", async () => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "first"));
+		await test.memory.settled();
+		const huge = "x".repeat(4_100_000);
+		await writeFile(join(test.workspace.paths.workspace, "conversations/c1/Memory.json"), huge);
+		await test.memory.remember(privately(), exchange(2, "second"));
+		await test.memory.settled();
+		expect((await test.memory.history(privately())).map((one) => one.said)).toEqual(["first", "second"]);
+		expect((await file(test, "conversations/c1/Memory.json")).length).toBe(huge.length);
+		expect(test.problems.some((one) => /too large/.test(one.message))).toBe(true);
+	});
+});
+
+describe("a thousand exchanges", () => {
+	it("never more than eight and twelve in a request; nothing said is missing; the size stays flat", async () => {
+		const test = await make({ flushMs: 100 });
+		const sizes: number[] = [];
+		for (let number = 1; number <= 1000; number++) {
+			await test.memory.remember(privately(), exchange(number, `mark${number}x said at ${number}`));
+			const history = await test.memory.history(privately());
+			const blocks = await test.memory.blocks(privately());
+			const lines = (blocks.find((one) => one.name === "summary")?.text ?? "").split("\n").filter((line) => line !== "");
+			expect(history.length).toBeLessThanOrEqual(8);
+			expect(history.at(-1)?.id).toBe(`e${number}`);
+			expect(lines.length).toBeLessThanOrEqual(12);
+			sizes.push(JSON.stringify(history).length + JSON.stringify(blocks).length);
+			if (number % 50 === 0) await test.memory.settled();
+			if (number === 500) {
+				// A person writes into the summary meanwhile.
+				const path = join(test.workspace.paths.workspace, "people/master/SUMMARY.md");
+				const text = await readFile(path, "utf8");
+				await writeFile(path, text.replace(/\n?$/, "\n- a line by hand\n"));
+			}
+		}
+		await test.memory.settled();
+		const late = Math.max(...sizes.slice(900));
+		expect(late).toBeLessThan(Math.max(...sizes.slice(100, 200)) * 1.2);
+
+		const diary = (await Promise.all((await test.workspace.list("diary")).map(async (one) => (await test.workspace.read(one.path)).text))).join("\n");
+		const everywhere = `${await file(test, "people/master/SUMMARY.md")}\n${diary}\n${await file(test, "conversations/c1/Memory.json")}`;
+		const store = (await test.store.entriesOf({ owner: "master", audience: "private" }, 0, 5000)).map((one) => one.text).join("\n");
+		for (let number = 1; number <= 1000; number++) {
+			expect(everywhere.split(`mark${number}x`).length - 1, `mark${number}x`).toBe(1);
+			if (number <= 990) expect(store).toContain(`mark${number}x`);
+		}
+		expect(everywhere.split("a line by hand").length - 1).toBe(1);
+		const rows = await test.store.exchangesOfOwner({ owner: "master", audience: "private" }, 0, 2000);
+		expect(rows).toHaveLength(1000);
+	}, 60_000);
+});
+
+describe("compression", () => {
+	it("falls back to an extract, marked, when the model fails, and loses nothing", async () => {
+		const test = await make();
+		test.small.answer = () => {
+			throw new Error("no answer");
+		};
+		for (let number = 1; number <= 9; number++) await test.memory.remember(privately(), exchange(number, number === 2 ? "We decided to move to Berlin on 5 May." : "Hello there, how is it going today?"));
+		await test.memory.settled();
+		const lines = await summary(test);
+		expect(lines[0]?.text).toMatch(/^\[extract\] .*decided to move to Berlin on 5 May/);
+	});
+
+	it("one at a time per person", async () => {
+		const test = await make();
+		let running = 0;
+		let most = 0;
+		test.small.answer = async (request) => {
+			running++;
+			most = Math.max(most, running);
+			await new Promise((resolve) => setTimeout(resolve, 3));
+			running--;
+			return `line ${userText(request).length}`;
+		};
+		for (let place = 0; place < 4; place++) for (let number = 1; number <= 13; number++) await test.memory.remember(privately("master", `c${place}`), exchange(number, "text", { id: `${place}-${number}` }));
+		await test.memory.settled();
+		expect(test.small.requests.length).toBe(8);
+		expect(most).toBe(1);
+	});
+
+	it("a summary edited by hand keeps the edit when lines are added and archived", async () => {
+		const test = await make();
+		for (let number = 1; number <= 9; number++) await test.memory.remember(privately(), exchange(number, `mark${number}`));
+		await test.memory.settled();
+		const path = join(test.workspace.paths.workspace, "people/master/SUMMARY.md");
+		await writeFile(path, (await readFile(path, "utf8")).replace("They spoke of", "Edited by hand:"));
+		for (let number = 10; number <= 80; number++) await test.memory.remember(privately(), exchange(number, `mark${number}`));
+		await test.memory.settled();
+		expect((await summary(test)).length).toBeLessThanOrEqual(12);
+		const diary = (await test.workspace.read("diary/2026-11-30.md")).text;
+		expect(diary).toContain("Edited by hand: mark1, mark2, mark3, mark4.");
+	});
+});
