@@ -12,6 +12,8 @@ export interface Manifest {
 	format: number;
 	version: string;
 	createdAt: string;
+	/** How many files it holds beside this one: a file cut off between two entries is known by it. */
+	files: number;
 }
 
 /** What of a home is kept. Logs and older backups are not. */
@@ -26,14 +28,13 @@ export class ArchiveProblem extends Error {}
 export async function writeArchive(
 	home: string,
 	target: string,
-	manifest: Manifest,
+	manifest: Omit<Manifest, "files">,
 ): Promise<{ bytes: number; files: number; linksLeftOut: number }> {
 	const staging = join(home, "backups", `.making-${process.pid}-${Date.now()}`);
 	const part = join(dirname(target), `.${basename(target)}.${process.pid}.tmp`);
 	const counts = { files: 0, links: 0 };
 	await mkdir(staging, { recursive: true, mode: 0o700 });
 	try {
-		await writeFile(join(staging, "manifest.json"), `${JSON.stringify(manifest, null, "\t")}\n`);
 		for (const name of keptFiles) await stageFile(join(home, name), join(staging, name), counts);
 		for (const name of keptFolders) await stageFolder(join(home, name), join(staging, name), name === "data" ? leftOut : null, counts);
 		const database = join(home, "data", "openlani.db");
@@ -42,6 +43,7 @@ export async function writeArchive(
 			await copyDatabase(database, join(staging, "data", "openlani.db"));
 			counts.files += 1;
 		}
+		await writeFile(join(staging, "manifest.json"), `${JSON.stringify({ ...manifest, files: counts.files }, null, "\t")}\n`);
 		await create({ gzip: { level: 6 }, file: part, cwd: staging, portable: true, mode: 0o600 }, await readdir(staging));
 		await chmod(part, 0o600);
 		const handle = await open(part, "r+");
@@ -125,7 +127,16 @@ export async function unpackArchive(file: string, folder: string): Promise<Manif
 	if (manifest.format !== archiveFormat)
 		throw new ArchiveProblem(`its format ${String(manifest.format)} is of another version of OpenLani`);
 	await rm(join(folder, "manifest.json"));
+	const files = await countFiles(folder);
+	if (files !== manifest.files) throw new ArchiveProblem(`it holds ${files} files where ${String(manifest.files)} were put in`);
 	return manifest;
+}
+
+async function countFiles(folder: string): Promise<number> {
+	let count = 0;
+	for (const entry of await readdir(folder, { withFileTypes: true }))
+		count += entry.isDirectory() ? await countFiles(join(folder, entry.name)) : 1;
+	return count;
 }
 
 async function closeToOthers(folder: string): Promise<void> {

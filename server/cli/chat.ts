@@ -177,7 +177,10 @@ function createChat(io: Io, client: Client) {
 	async function send(line: string): Promise<void> {
 		const { text, paths } = await takeImages(line);
 		const attachments = [];
-		for (const path of [...waitingFiles, ...paths]) {
+		const files = [...waitingFiles, ...paths];
+		// A file that cannot be read must not spoil every message after this one.
+		waitingFiles = [];
+		for (const path of files) {
 			const { sha256, name, bytes } = await client.upload(path, io.signal).catch((error: NodeJS.ErrnoException) => {
 				if (error instanceof CliError) throw error;
 				throw new CliError(
@@ -190,7 +193,6 @@ function createChat(io: Io, client: Client) {
 			attachments.push({ sha256, name });
 			print(io, paint.dim(`  + ${basename(path)} (${bytes} bytes)`));
 		}
-		waitingFiles = [];
 		const { turnId } = await client.send(conversation.id, { text, attachments, clientId: randomUUID() }, io.signal);
 		if (running?.turnId === turnId) {
 			print(io, paint.dim(say(io, { en: "  (joins the running turn)", zh: "  （并入正在进行的回合）" })));

@@ -131,7 +131,11 @@ function commandOf(argv: string[]): { name: string; rest: string[] } {
 		if (word === "--version" || word === "-v" || ((word === "--help" || word === "-h") && before.length === 0))
 			return { name: word === "-h" ? "--help" : word === "-v" ? "--version" : word, rest: argv.slice(index + 1) };
 		before.push(word);
-		const spec = { ...serveCommand.flags, ...commonFlags }[word.replace(/^--?/, "")];
+		const flags = { ...serveCommand.flags, ...commonFlags };
+		const spec = flags[word.replace(/^--?/, "")];
+		const isKnown = spec !== undefined || word.includes("=") || Object.values(flags).some((flag) => `-${flag.short}` === word);
+		// An unknown flag is named by serve rather than its value be taken for a command.
+		if (!isKnown) return { name: "serve", rest: argv };
 		if (spec && spec.type !== "switch" && argv[index + 1] !== undefined) before.push(argv[++index] ?? "");
 	}
 	return { name: "serve", rest: before };

@@ -131,6 +131,16 @@ async function readLock(path: string): Promise<LockRecord | null> {
 	}
 }
 
+async function isTorn(path: string): Promise<boolean> {
+	const text = await readFile(path, "utf8").catch(() => null);
+	if (text === null) return false;
+	try {
+		return !Number.isInteger((JSON.parse(text) as LockRecord).pid);
+	} catch {
+		return true;
+	}
+}
+
 async function isAlive(record: LockRecord, path: string): Promise<boolean> {
 	if (record.host !== hostname()) {
 		const found = await stat(path).catch(() => null);
@@ -162,8 +172,9 @@ async function removeStale(path: string, expected: LockRecord | null): Promise<v
 		return;
 	}
 	try {
+		// What is not there any more is not ours to remove: somebody may be taking it.
 		const now = await readLock(path);
-		if (now?.nonce === expected?.nonce) await rm(path, { force: true });
+		if (now ? now.nonce === expected?.nonce : expected === null && (await isTorn(path))) await rm(path, { force: true });
 	} finally {
 		await rmdir(guard).catch(() => undefined);
 	}
