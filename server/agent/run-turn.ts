@@ -2,39 +2,32 @@
  * The loop: ask the model, store the step, run its calls, ask again, until there is an answer. Everything that happens is
  * yielded as a `TurnEvent`; the last one is `done`, and its outcome is also what the generator returns.
  */
-import type { CallSource, ModelReply, ModelRequest, Usage } from "../model/model.ts";
+import type { ModelReply } from "../model/model.ts";
 import { isLeaving, Stopped } from "./abort.ts";
-import { ask, errorKind, type Streamed } from "./ask.ts";
-import { type CallsState, runCalls, storedFinish } from "./calls.ts";
-import { toolCounts } from "./fold.ts";
-import { newGuards, observe, observedCall, type Verdict, warning } from "./guards.ts";
-import { addUsage, NO_USAGE, toolChars } from "./limits.ts";
+import { errorKind } from "./ask.ts";
+import { type Asked, askModel } from "./ask-model.ts";
+import { runCalls, storedFinish } from "./calls.ts";
+import { observe, observedCall, type Verdict, warning } from "./guards.ts";
 import { CLOSING_NOTE, EMPTY_NOTE, isSilenceMarker, isTextCall, roundNote, SHORTER_NOTE, TEXT_CALL_NOTE } from "./notes.ts";
-import { buildRequest, type RequestState } from "./request.ts";
-import { errorSentence, guardSentence, type Language, languageOf, plainSentence, tooLargeSentence } from "./sentences.ts";
+import { guardSentence, languageOf, plainSentence } from "./sentences.ts";
 import { stripStamp } from "./stamp.ts";
 import { isBlank, wellFormed } from "./text.ts";
+import {
+	answered,
+	begin,
+	type Ending,
+	emptyEnd,
+	type Flow,
+	failed,
+	finished,
+	ours,
+	outcomeOf,
+	silent,
+	stopped,
+	type Turn,
+} from "./turn-state.ts";
 import type { GuardKind, StepRecord, TurnDeps, TurnEvent, TurnInput, TurnOutcome } from "./types.ts";
 
-/** Everything a turn knows while it runs. What must survive a crash is in the steps. */
-interface Turn extends CallsState, RequestState {
-	signal: AbortSignal;
-	language: Language;
-	usage: Usage | null;
-	model: string | null;
-	modelName: string | null;
-	guards: ReturnType<typeof newGuards>;
-	round: number;
-	/** Model calls of this round, blank answers included. */
-	asked: number;
-	nudged: boolean;
-	shortened: number;
-	partial: Streamed;
-	promptTold: boolean;
-}
-
-type Flow<T> = AsyncGenerator<TurnEvent, T>;
-type Ending = Pick<TurnOutcome, "state" | "reply"> & Partial<TurnOutcome>;
 /** What comes next: another model call, or the end. */
 type Next = { end: Ending } | null;
 
@@ -42,9 +35,9 @@ type Next = { end: Ending } | null;
 const SHORTER_TRIES = 2;
 
 /**
- * Runs one turn to its end. Never throws for what a model, a tool or a person does; a failing journal ends the turn as
- * `internal`. Aborting ends it within a second as `stopped`; aborting because the turn leaves this process (see `isLeaving`) throws, writes nothing more and
- * leaves the turn to be gone on with from its stored steps.
+ * Runs one turn to its end. Never throws for what a model, a tool or a person does; a failing journal ends the turn as `internal`.
+ * Aborting ends it within a second as `stopped`. Aborting because the turn leaves this process (see `isLeaving`) throws and writes
+ * nothing more: the turn goes on from its stored steps elsewhere.
  */
 export async function* runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): AsyncGenerator<TurnEvent, TurnOutcome> {
 	const turn = begin(input, deps, signal);
@@ -71,39 +64,6 @@ async function* loop(turn: Turn): Flow<Ending> {
 		if (asked && "end" in asked) return asked.end;
 		step = asked?.step ?? null;
 	}
-}
-
-function begin(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Turn {
-	const steps = input.steps.map((step) => ({ ...step, calls: step.calls.map((record) => ({ ...record })) }));
-	const last = steps.at(-1);
-	const round = last?.round ?? 1;
-	return {
-		input,
-		deps,
-		signal,
-		language: languageOf([...input.messages, ...steps.flatMap((step) => step.joined)].at(-1)?.text ?? "", input.locale),
-		steps,
-		earlier: [],
-		plan: input.plan.map((item) => ({ ...item })),
-		taint: steps.flatMap((step) =>
-			step.calls.flatMap((record) => (record.taint === undefined ? [] : [{ source: record.taint, step: step.step }])),
-		),
-		attachments: steps.flatMap((step) => step.calls.flatMap((record) => record.attachments ?? [])),
-		opening: [],
-		folded: 0,
-		dropped: 0,
-		squeeze: 1,
-		usage: steps.reduce<Usage | null>((sum, step) => addUsage(sum, step.usage), null),
-		model: last?.model ?? null,
-		modelName: last?.modelName ?? null,
-		guards: newGuards(),
-		round,
-		asked: steps.filter((step) => step.round === round).length,
-		nudged: steps.some((step) => step.note?.includes(EMPTY_NOTE) || step.note?.includes(TEXT_CALL_NOTE)),
-		shortened: steps.filter((step) => step.note?.includes(SHORTER_NOTE)).length,
-		partial: { text: "" },
-		promptTold: false,
-	};
 }
 
 /** Feeds the guards with what is stored and answers the last step if it has to be finished first. */
@@ -146,86 +106,6 @@ async function* askStep(turn: Turn): Flow<{ step: StepRecord } | { end: Ending }
 		return overBudget(turn) ? { end: yield* closeTurn(turn, "steps", `${turn.asked} steps`) } : null;
 	}
 	return { step: yield* storeStep(turn, reply, text, null) };
-}
-
-interface Asked {
-	reply: ModelReply;
-	startedAt: number;
-}
-
-/** Builds the request and streams the answer. A refusal for length is tried once more with a request half the size. */
-async function* askModel(turn: Turn, first: boolean): Flow<Asked | { end: Ending }> {
-	const { input, deps, signal } = turn;
-	const tools = deps.tools.list();
-	const size = toolChars(tools);
-	const built = buildRequest(turn, size, situationNotes(turn));
-	if (built.tooLarge) {
-		const { chars, room, largest } = built.tooLarge;
-		return {
-			end: ours(tooLargeSentence(turn.language, chars, room, largest), {
-				kind: "context-length",
-				message: `the request cannot be made to fit: ${largest}`,
-			}),
-		};
-	}
-	if (built.folded > turn.folded || built.dropped > turn.dropped) yield { type: "folded", steps: built.folded, chars: built.chars };
-	turn.folded = built.folded;
-	turn.dropped = built.dropped;
-	if (!turn.promptTold || built.repairs.length > 0) yield { type: "prompt", blocks: promptSizes(turn, size), repairs: built.repairs };
-	turn.promptTold = true;
-	const number = turn.steps.length + 1;
-	yield { type: "step-started", step: number, round: turn.round, chars: built.chars };
-	const { maxOutputTokens, temperature } = input.limits;
-	const request: ModelRequest = {
-		messages: built.messages,
-		tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
-		context: {
-			source: SOURCES[input.origin] ?? "chat",
-			conversationId: input.conversationId,
-			turnId: input.turnId,
-			personId: input.personId,
-		},
-		model: input.model,
-		role: "chat",
-		...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-		...(temperature === undefined ? {} : { temperature }),
-	};
-	const startedAt = deps.clock.now();
-	turn.partial = { text: "" };
-	try {
-		const reply = yield* ask(deps.model, request, { step: number, partial: turn.partial, mayBeSilent: input.origin !== "human" }, signal);
-		turn.usage = addUsage(turn.usage, reply.usage);
-		turn.model = reply.model;
-		turn.modelName = reply.modelName;
-		return { reply, startedAt };
-	} catch (error) {
-		if (signal.aborted || !first || errorKind(error) !== "context-length") throw error;
-		turn.squeeze = Math.min(turn.squeeze, built.chars / input.limits.requestChars) / 2;
-		return yield* askModel(turn, false);
-	}
-}
-
-const SOURCES: { [origin in TurnInput["origin"]]?: CallSource } = { alarm: "alarm", heartbeat: "heartbeat", job: "job" };
-
-function situationNotes(turn: Turn): string[] {
-	const { maxSteps, maxRounds } = turn.input.limits;
-	const left = maxSteps - turn.asked;
-	return left <= 3 && turn.asked > 0
-		? [`Steps left in this round: ${left}${turn.round >= maxRounds ? "; there is no further round" : ""}.`]
-		: [];
-}
-
-function promptSizes(turn: Turn, tools: number): { name: string; chars: number }[] {
-	const { input } = turn;
-	const sum = (list: string[]) => list.reduce((total, text) => total + text.length, 0);
-	return [
-		...input.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
-		{ name: "history", chars: sum(input.history.flatMap((exchange) => [exchange.said, exchange.replied])) },
-		{ name: "messages", chars: sum(input.messages.map((message) => message.text)) },
-		{ name: "recalled", chars: sum(input.recalled) },
-		{ name: "plan", chars: sum(turn.plan.map((item) => item.text)) },
-		{ name: "tools", chars: tools },
-	];
 }
 
 /** Stores what the model said. Arguments that the limit may have cut are marked, so that they are never run. */
@@ -384,71 +264,4 @@ function quotable(turn: Turn): string[] {
 		...turn.input.messages.map((message) => message.text),
 		...turn.steps.flatMap((step) => [...step.joined.map((message) => message.text), ...step.calls.map((record) => record.result ?? "")]),
 	];
-}
-
-function answered(text: string): Ending {
-	return { state: "done", status: "done", reply: text.trim() };
-}
-
-function silent(): Ending {
-	return { state: "done", status: "done", reply: "", silent: true };
-}
-
-/** What `finish` means; null when a person waits and neither it nor the step says anything. */
-function finished(
-	turn: Turn,
-	step: StepRecord,
-	finish: { status: "done" | "blocked"; reply: string; channel?: string; to?: string },
-): Ending | null {
-	const human = turn.input.origin === "human";
-	const said = stripStamp(wellFormed(finish.reply)).trim();
-	const blank = isBlank(said) || (!human && isSilenceMarker(said));
-	if (blank && !human) return { ...silent(), status: finish.status };
-	const reply = blank ? step.text.trim() : said;
-	if (isBlank(reply)) return null;
-	const deliverTo = finish.channel && finish.to ? { channel: finish.channel, to: finish.to } : null;
-	return { state: "done", status: finish.status, reply, deliverTo };
-}
-
-function emptyEnd(turn: Turn): Ending {
-	return ours(plainSentence("empty", turn.language), { kind: "protocol", message: "the model gave no answer twice" });
-}
-
-/** The turn failed; the person reads one sentence. */
-function ours(reply: string, error: TurnOutcome["error"]): Ending {
-	return { state: "failed", reply, fromUs: true, error };
-}
-
-function failed(turn: Turn, error: unknown): Ending {
-	const kind = errorKind(error);
-	return ours(errorSentence(kind, turn.language), { kind, message: error instanceof Error ? error.message : String(error) });
-}
-
-/** What was streamed before the stop stays. */
-function stopped(turn: Turn): Ending {
-	const text = stripStamp(wellFormed(turn.partial.text)).trim();
-	return isBlank(text)
-		? { state: "stopped", reply: plainSentence("stopped", turn.language), fromUs: true }
-		: { state: "stopped", reply: text };
-}
-
-function outcomeOf(turn: Turn, end: Ending): TurnOutcome {
-	return {
-		fromUs: false,
-		silent: false,
-		status: null,
-		deliverTo: null,
-		attachments: turn.attachments,
-		guard: null,
-		error: null,
-		rounds: turn.round,
-		steps: turn.steps.length,
-		usage: turn.usage ?? { ...NO_USAGE },
-		model: turn.model,
-		modelName: turn.modelName,
-		taint: turn.taint,
-		toolDigest: toolCounts(turn.steps),
-		...end,
-		reply: wellFormed(end.reply),
-	};
 }
