@@ -248,7 +248,8 @@ describe("keys", () => {
 	});
 
 	it("no secret in errors and records, even when the server repeats it", async () => {
-		const key = "sk-canary-abcdefgh0123";
+		// Not one of the shapes that are known as keys.
+		const key = "canary.abcdefgh.0123";
 		server.otherwise((request) => status(400, {}, { message: `bad key ${request.key} at https://user:pass@host/x?token=canary` }));
 		const setup = setUp([entry("main", server.url, { apiKeys: [key] })]);
 		const error: unknown = await run(setup.models, ask("hi")).catch((thrown: unknown) => thrown);
