@@ -112,7 +112,7 @@ export const command: Command = {
 			};
 
 			const id = input.text("model");
-			const models = id === null ? null : otherModel(io, id);
+			const models = id === null ? null : otherModel(id);
 			const then = transcriptOf(stored);
 			const now = await replay({
 				stored,
@@ -121,6 +121,7 @@ export const command: Command = {
 				...(models ? { model: models } : {}),
 				signal: io.signal,
 			});
+			models?.close();
 			const differences = compare(then, now);
 			const redact = createRedactor(config.secrets());
 			if (input.on("json")) {
@@ -148,7 +149,7 @@ export const command: Command = {
 			await config.close();
 		}
 
-		function otherModel(_io: Io, wanted: string) {
+		function otherModel(wanted: string) {
 			const entries: ModelSettings[] = settings.models.map((entry) => ({
 				...entry,
 				price: entry.price ? { ...entry.price, currency: entry.price.currency ?? "USD" } : null,

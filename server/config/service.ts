@@ -94,7 +94,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		seen = await stamp(path);
 		const parsed = reading.text === null ? null : usable(reading.text);
 		if (parsed?.config) {
-			await takeOver({ ...parsed, config: parsed.config }, reading.text);
+			takeOver({ ...parsed, config: parsed.config }, reading.text);
 			return;
 		}
 		const good = await readConfig(lastGoodPath(environment.home));
@@ -128,15 +128,19 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		return source === "" ? null : parseConfig(source, environment);
 	}
 
-	async function takeOver(next: ParsedConfig & { config: Config }, source: string | null): Promise<void> {
+	function takeOver(next: ParsedConfig & { config: Config }, source: string | null): void {
 		inForce = next;
 		text = source;
 		fileProblems = [];
 		for (const warning of next.warnings) log.warn("config.variable", { problem: say(warning) });
-		if (options.readOnly || source === null || source.trim() === "") return;
+		// After the start, not in it: syncing a file takes its time. `close` waits for it.
+		if (!options.readOnly && source !== null && source.trim() !== "") void inTurn(() => keepCopy(source));
+	}
+
+	async function keepCopy(source: string): Promise<void> {
 		const copy = lastGoodPath(environment.home);
-		if ((await readConfig(copy)).text === source) return;
 		try {
+			if ((await readConfig(copy)).text === source) return;
 			await mkdir(dirname(copy), { recursive: true, mode: 0o700 });
 			await writeFileAtomic(copy, source, { mode: 0o600 });
 		} catch (error) {
@@ -170,7 +174,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		} else {
 			const parsed = reading.text === null ? null : usable(reading.text);
 			if (parsed?.config) {
-				await takeOver({ ...parsed, config: parsed.config }, reading.text);
+				takeOver({ ...parsed, config: parsed.config }, reading.text);
 				log.info("config.reloaded", { changed: changedPaths(previous, inForce.config) });
 			} else {
 				fileProblems = reading.problem
@@ -209,7 +213,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		await mkdir(environment.home, { recursive: true, mode: 0o700 });
 		await writeFileAtomic(path, next, { mode: 0o600 });
 		seen = await stamp(path);
-		await takeOver({ ...parsed, config: parsed.config }, next);
+		takeOver({ ...parsed, config: parsed.config }, next);
 		const changed = changedPaths(previous, inForce.config);
 		log.info("config.written", { changed });
 		announce(previous, before);

@@ -33,6 +33,8 @@ export async function createTestHome(): Promise<TestHome> {
 				...(options.pollMs === undefined ? {} : { pollMs: options.pollMs }),
 			});
 			open.push(service);
+			// Whatever the start left to be done is done then.
+			await service.reload();
 			return service;
 		},
 		async remove() {
