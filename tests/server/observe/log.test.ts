@@ -27,7 +27,11 @@ function make(change: Partial<LogOptions> = {}) {
 	return { log, lines };
 }
 
-const records = async (): Promise<Record<string, unknown>[]> => (await readFile(join(dir, "openlani.log"), "utf8")).trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+const records = async (): Promise<Record<string, unknown>[]> =>
+	(await readFile(join(dir, "openlani.log"), "utf8"))
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as Record<string, unknown>);
 
 describe("the log", () => {
 	it("writes one readable line an event and the same as JSON", async () => {
@@ -35,7 +39,17 @@ describe("the log", () => {
 		log.info("turn.done", { conversation: "c1", turnId: "t1", ms: 12, reply: "two\nlines\u001b[31m" });
 		await log.close();
 		expect(lines).toEqual(['12:05:06   turn.done conversation=c1 turnId=t1 ms=12 reply="two⏎lines�[31m"\n']);
-		expect(await records()).toEqual([{ level: "info", at: "2026-11-30T04:05:06.000Z", conversation: "c1", turnId: "t1", ms: 12, reply: "two\nlines\u001b[31m", event: "turn.done" }]);
+		expect(await records()).toEqual([
+			{
+				level: "info",
+				at: "2026-11-30T04:05:06.000Z",
+				conversation: "c1",
+				turnId: "t1",
+				ms: 12,
+				reply: "two\nlines\u001b[31m",
+				event: "turn.done",
+			},
+		]);
 	});
 
 	it("obeys the level, and quiet keeps warnings on the console and everything in the file", async () => {
@@ -54,12 +68,20 @@ describe("the log", () => {
 		const { log, lines } = make();
 		const frames: LiveBody[] = [];
 		log.attach((body) => frames.push(body));
-		log.child({ channel: "tg", token: "abc" }).error("failed canary-secret-1", { error: new Error("canary-secret-1"), url: "http://x.test/?key=canary-secret-1", message: "m canary-secret-1" });
+		log
+			.child({ channel: "tg", token: "abc" })
+			.error("failed canary-secret-1", {
+				error: new Error("canary-secret-1"),
+				url: "http://x.test/?key=canary-secret-1",
+				message: "m canary-secret-1",
+			});
 		await log.close();
 		const all = lines.join("") + JSON.stringify(frames) + (await readFile(join(dir, "openlani.log"), "utf8"));
 		expect(all).not.toContain("canary");
 		expect(all).not.toContain("abc");
-		expect(frames).toMatchObject([{ type: "log", level: "error", event: "failed [redacted]", message: "m [redacted]", data: { channel: "tg", token: "[redacted]" } }]);
+		expect(frames).toMatchObject([
+			{ type: "log", level: "error", event: "failed [redacted]", message: "m [redacted]", data: { channel: "tg", token: "[redacted]" } },
+		]);
 	});
 
 	it("publishes with conversation and turn, and what publishing logs is not published again", async () => {

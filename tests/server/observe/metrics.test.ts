@@ -36,12 +36,27 @@ const call: MeteredCall = {
 	error: null,
 	ledgerMs: 0.4,
 };
-const turn = (state: "running" | "done" | "failed"): LiveBody => ({ type: "turn", conversation: "c1", turnId: "t1", state, origin: "human", model: null });
+const turn = (state: "running" | "done" | "failed"): LiveBody => ({
+	type: "turn",
+	conversation: "c1",
+	turnId: "t1",
+	state,
+	origin: "human",
+	model: null,
+});
 const tool = (state: "started" | "done" | "failed"): LiveBody => ({
 	type: "tool",
 	conversation: "c1",
 	turnId: "t1",
-	tool: { recordId: "r1", step: 1, name: "web_fetch", arguments: JSON.stringify({ url: "x".repeat(500) }), state, result: state === "started" ? null : "abc", ms: state === "started" ? null : 30 },
+	tool: {
+		recordId: "r1",
+		step: 1,
+		name: "web_fetch",
+		arguments: JSON.stringify({ url: "x".repeat(500) }),
+		state,
+		result: state === "started" ? null : "abc",
+		ms: state === "started" ? null : 30,
+	},
 });
 
 describe("metrics", () => {
@@ -49,7 +64,20 @@ describe("metrics", () => {
 		const bus = fakeBus();
 		const metrics = createMetrics({
 			bus,
-			fuse: async () => ({ day: "d", limitTokens: 1_000, usedTokens: 120, reservedTokens: 30, limitCost: 5, usedCost: 0.25, reservedCost: 0, currency: "USD", unpricedTokens: 0, state: "blown", blownBy: "tokens", resetsAt: 0 }),
+			fuse: async () => ({
+				day: "d",
+				limitTokens: 1_000,
+				usedTokens: 120,
+				reservedTokens: 30,
+				limitCost: 5,
+				usedCost: 0.25,
+				reservedCost: 0,
+				currency: "USD",
+				unpricedTokens: 0,
+				state: "blown",
+				blownBy: "tokens",
+				resetsAt: 0,
+			}),
 			queue: async () => ({ people: 2, background: 1 }),
 			running: () => 3,
 			breakers: () => [{ key: "https://a.test:443", state: "open", failures: 5, retryAt: null }],
@@ -93,7 +121,8 @@ describe("metrics", () => {
 		expect(text).not.toContain('id="tg"');
 		// A gauge that cannot be read is left out and harms no other.
 		expect(text).not.toContain("alerts_open");
-		for (const line of text.trim().split("\n")) expect(line).toMatch(/^(# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? [-+]?(\d+(\.\d+)?(e[-+]?\d+)?|Inf|NaN))$/i);
+		for (const line of text.trim().split("\n"))
+			expect(line).toMatch(/^(# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? [-+]?(\d+(\.\d+)?(e[-+]?\d+)?|Inf|NaN))$/i);
 		expect(await metrics.text()).toContain('openlani_event_loop_lag_seconds{quantile="0.99"}');
 		metrics.stop();
 	});
@@ -104,15 +133,27 @@ describe("the activity lines", () => {
 		const bus = fakeBus();
 		const lines: [string, Record<string, unknown> | undefined][] = [];
 		const clock = { at: 0, now: () => clock.at };
-		const activity = createActivityLog({ bus, clock, log: { info: (event, data) => lines.push([event, data]), warn: (event, data) => lines.push([event, data]) } });
+		const activity = createActivityLog({
+			bus,
+			clock,
+			log: { info: (event, data) => lines.push([event, data]), warn: (event, data) => lines.push([event, data]) },
+		});
 		bus.say(turn("running"));
 		bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 1, round: 1, state: "started", text: null });
-		for (let i = 0; i < 3; i += 1) bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 1, round: 1, state: "thinking", text: null });
+		for (let i = 0; i < 3; i += 1)
+			bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 1, round: 1, state: "thinking", text: null });
 		bus.say(tool("started"));
 		bus.say(tool("failed"));
 		clock.at = 9_000;
 		bus.say(turn("failed"));
-		expect(lines.map(([event]) => event)).toEqual(["turn.started", "step.started", "step.thinking", "tool.started", "tool.failed", "turn.failed"]);
+		expect(lines.map(([event]) => event)).toEqual([
+			"turn.started",
+			"step.started",
+			"step.thinking",
+			"tool.started",
+			"tool.failed",
+			"turn.failed",
+		]);
 		expect(String(lines[3]?.[1]?.arguments).length).toBeLessThan(170);
 		expect(lines[4]?.[1]).toMatchObject({ resultChars: 3, ms: 30, tool: "web_fetch" });
 		expect(lines[5]?.[1]).toMatchObject({ ms: 9_000 });
@@ -123,7 +164,11 @@ describe("the activity lines", () => {
 		const bus = fakeBus();
 		const lines: Record<string, unknown>[] = [];
 		const clock = { at: 0, now: () => clock.at };
-		const activity = createActivityLog({ bus, clock, log: { info: (event, data) => event === "turn.still-running" && lines.push(data ?? {}), warn: () => undefined } });
+		const activity = createActivityLog({
+			bus,
+			clock,
+			log: { info: (event, data) => event === "turn.still-running" && lines.push(data ?? {}), warn: () => undefined },
+		});
 		bus.say(turn("running"));
 		bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 2, round: 1, state: "started", text: null });
 		for (clock.at = 1_000; clock.at <= 31_000; clock.at += 1_000) activity.tick();
@@ -158,7 +203,12 @@ describe("traces", () => {
 		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 		const bus = fakeBus();
 		const warnings: string[] = [];
-		const tracer = createTracer({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, bus, log: { warn: (event) => warnings.push(event) }, everyMs: 1e6 });
+		const tracer = createTracer({
+			endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+			bus,
+			log: { warn: (event) => warnings.push(event) },
+			everyMs: 1e6,
+		});
 		bus.say(turn("running"), 1_000);
 		tracer.called(call);
 		bus.say(tool("done"), 2_000);

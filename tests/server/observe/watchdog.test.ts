@@ -150,7 +150,9 @@ describe("the watchdog", () => {
 		const at = clock.now();
 		const conversation = (id: string, owner: string | null, until: number) =>
 			home.raw
-				.prepare("insert into conversations (id, title, titled, channel, account, place, address, person_id, created_at, updated_at, lease_owner, lease_until) values (?, '', 0, 'web', 'default', ?, '{}', 'master', ?, ?, ?, ?)")
+				.prepare(
+					"insert into conversations (id, title, titled, channel, account, place, address, person_id, created_at, updated_at, lease_owner, lease_until) values (?, '', 0, 'web', 'default', ?, '{}', 'master', ?, ?, ?, ?)",
+				)
 				.run(id, id, at, at, owner, until);
 		const waiting = (id: string) =>
 			home.raw
@@ -191,7 +193,12 @@ describe("the watchdog", () => {
 	it("reports a tool that keeps failing, a loop that was cut, a channel that stays down", async () => {
 		const { frame, open, world, clock } = make();
 		const tool = (state: "failed" | "done") =>
-			frame({ type: "tool", conversation: "c1", turnId: "t1", tool: { recordId: "r", step: 1, name: "web_fetch", arguments: "{}", state, result: "", ms: 1 } });
+			frame({
+				type: "tool",
+				conversation: "c1",
+				turnId: "t1",
+				tool: { recordId: "r", step: 1, name: "web_fetch", arguments: "{}", state, result: "", ms: 1 },
+			});
 		for (let i = 0; i < 5; i += 1) tool("failed");
 		world.guard = "same-call";
 		frame({ type: "turn", conversation: "c1", turnId: "t1", state: "done", origin: "human", model: null });
@@ -209,7 +216,11 @@ describe("the watchdog", () => {
 	it("reports warnings and a blown fuse once, names the limit, and takes them back when it opens", async () => {
 		const { hooks, open, sent } = make();
 		hooks.fuse?.({ type: "warned", threshold: 0.8, limit: "tokens", state });
-		hooks.fuse?.({ type: "blown", state: { ...state, state: "blown", blownBy: "tokens" }, payer: { personId: "master", tier: "master", groupId: null, source: "chat" } });
+		hooks.fuse?.({
+			type: "blown",
+			state: { ...state, state: "blown", blownBy: "tokens" },
+			payer: { personId: "master", tier: "master", groupId: null, source: "chat" },
+		});
 		expect(await open()).toEqual(["fuse-blown", "fuse-warning"]);
 		expect(sent[0]).toContain("80 %");
 		expect(sent.at(-1)).toContain("8,000 / 10,000");
@@ -245,7 +256,9 @@ describe("the watchdog", () => {
 				.prepare("insert into usage_days values (?, 'chat', 'main', 'c1', 'USD', 1, ?, 0, 0, 0, 0, 0, ?, 0)")
 				.run(day, tokens, tokens);
 		home.raw
-			.prepare("insert into calls (id, source, model, model_name, at, input_tokens, attempt, state, request) values ('x', 'chat', 'main', 'm', ?, 300000, 1, 'done', 'null')")
+			.prepare(
+				"insert into calls (id, source, model, model_name, at, input_tokens, attempt, state, request) values ('x', 'chat', 'main', 'm', ?, 300000, 1, 'done', 'null')",
+			)
 			.run(Date.parse("2026-11-30T01:00:00Z"));
 		expect(await open()).toEqual(["unusual-use"]);
 	});
