@@ -123,7 +123,18 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 				(list) => list && { conversations: changeList(list.conversations, frame) },
 			);
 			return;
+		case "message":
+			changeOne(queries, frame.conversation, (one) =>
+				frame.message.at < one.updatedAt || frame.message.superseded
+					? one
+					: { ...one, updatedAt: frame.message.at, preview: frame.message.text.slice(0, 200) },
+			);
+			return;
 		case "turn":
+			changeOne(queries, frame.conversation, (one) => ({
+				...one,
+				busy: frame.state === "queued" || frame.state === "running" ? frame.state : null,
+			}));
 			if (frame.state === "done" || frame.state === "failed" || frame.state === "stopped") {
 				void queries.invalidateQueries({ queryKey: ["status"] });
 				void queries.invalidateQueries({ queryKey: ["turn", frame.turnId] });
@@ -131,6 +142,13 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 			return;
 		default:
 	}
+}
+
+function changeOne(queries: QueryClient, id: string, change: (one: Conversation) => Conversation): void {
+	queries.setQueryData<{ conversations: Conversation[] }>(
+		["conversations"],
+		(list) => list && { conversations: list.conversations.map((one) => (one.id === id ? change(one) : one)) },
+	);
 }
 
 function changeList(list: Conversation[], frame: Extract<LiveFrame, { type: "conversation" }>): Conversation[] {

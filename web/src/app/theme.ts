@@ -61,7 +61,9 @@ export const theme = createTheme({
 		// White on the dark scheme's lighter sky would be too faint.
 		Button: {
 			vars: (_theme: unknown, props: { variant?: string; color?: string }) =>
-				(props.variant ?? "filled") === "filled" && (props.color ?? "sky") === "sky" ? { root: { "--button-color": "var(--on-accent)" } } : { root: {} },
+				(props.variant ?? "filled") === "filled" && (props.color ?? "sky") === "sky"
+					? { root: { "--button-color": "var(--on-accent)" } }
+					: { root: {} },
 		},
 		Checkbox: { defaultProps: { radius: "xs" } },
 		Modal: { defaultProps: { centered: true, transitionProps: { duration: 120 }, overlayProps: { backgroundOpacity: 0.35 } } },

@@ -89,15 +89,17 @@ interface AnswerProps {
 	/** The newest answer of the conversation, which may be asked for again. */
 	last: boolean;
 	actions: MessageActions;
+	/** Who is going to answer, until the stored answer says who did. */
+	expected?: string | null;
 }
 
 /** An answer, streaming or stored: the same element from the first word to the last, so nothing jumps. */
-export const Answer = memo(function Answer({ message, turn, last, actions }: AnswerProps) {
+export const Answer = memo(function Answer({ message, turn, last, actions, expected = null }: AnswerProps) {
 	const { t } = useTranslation();
 	const { parts, body } = traceOf(turn, message);
 	const running = message === null && turn !== null && !isOver(turn.state);
 	const plan = message && message.plan.length > 0 ? message.plan : (turn?.plan ?? []);
-	const name = message ? (message.modelName ?? message.model) : turn?.model;
+	const name = message ? (message.modelName ?? message.model) : (expected ?? turn?.model);
 	if (message?.role === "system" && parts.length === 0 && plan.length === 0) return <SystemLine message={message} actions={actions} />;
 	return (
 		<article className={css.answer} aria-label={name ?? t("chat.system")} aria-busy={running}>

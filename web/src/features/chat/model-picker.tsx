@@ -7,14 +7,25 @@ import css from "./composer.module.css";
 
 type Entry = Status["models"][number];
 
-export function modelName(entry: Entry): string {
+function modelName(entry: Entry): string {
 	return `${entry.provider}/${entry.model}`;
+}
+
+/** The name an answer will carry, as far as it can be told before: the wanted model's, or the first usable one's. */
+export function expectedModel(status: Status | undefined, wanted: string | null): string | null {
+	const models = status?.models.filter(isChatModel) ?? [];
+	const entry = models.find((one) => one.id === wanted) ?? models.find((one) => one.usable);
+	return entry?.model ?? null;
+}
+
+function isChatModel(entry: Entry): boolean {
+	return entry.kind === "text" || entry.kind === "multimodal";
 }
 
 /** Which model answers the next message. Models that cannot are shown with the reason. */
 export function ModelPicker({ value, onChange }: { value: string | null; onChange(model: string | null): void }) {
 	const { t } = useTranslation();
-	const models = (useStatus()?.models ?? []).filter((entry) => entry.kind === "text" || entry.kind === "multimodal");
+	const models = (useStatus()?.models ?? []).filter(isChatModel);
 	const picked = models.find((entry) => entry.id === value);
 	const label = picked ? modelName(picked) : models[0] && models.length === 1 ? modelName(models[0]) : t("chat.modelDefault");
 	return (

@@ -10,7 +10,7 @@ import css from "./chat-page.module.css";
 import { Composer, type Outgoing } from "./composer.tsx";
 import { PhoneTop } from "./phone-top.tsx";
 
-const starters = ["plan", "remind", "remember", "table"] as const;
+const starters = ["plan", "note", "time", "files"] as const;
 
 /** The start of a conversation: it is made with its first message. */
 export function NewChat({ phone }: { phone: boolean }) {

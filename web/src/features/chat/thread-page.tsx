@@ -4,7 +4,7 @@ import { useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Message } from "../../../../server/http/contract.ts";
-import { useLiveState, useSession } from "../../app/session.tsx";
+import { useLiveState, useSession, useStatus } from "../../app/session.tsx";
 import { api } from "../../lib/api.ts";
 import { useReason } from "../../lib/use-reason.ts";
 import { Notice, Skeleton } from "../../ui/parts.tsx";
@@ -13,6 +13,7 @@ import css from "./chat-page.module.css";
 import { Composer, type Outgoing } from "./composer.tsx";
 import { useConversations } from "./conversation-list.tsx";
 import { Answer, type MessageActions, PendingMessage, UserMessage } from "./message.tsx";
+import { expectedModel } from "./model-picker.tsx";
 import { PhoneTop } from "./phone-top.tsx";
 import { activeTurn, type Entry, entriesOf } from "./state.ts";
 import { useStickyScroll } from "./use-sticky-scroll.ts";
@@ -23,6 +24,7 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 	const reason = useReason();
 	const session = useSession();
 	const live = useLiveState();
+	const status = useStatus();
 	const view = useThread(id);
 	const { thread } = view;
 	const conversation = useConversations().data?.conversations.find((one) => one.id === id);
@@ -113,6 +115,7 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 							last={isLastAnswer(entries, index) && !active}
 							actions={actions}
 							offline={live.kind !== "open"}
+							expected={entry.kind === "turn" ? expectedModel(status, entry.turn.model ?? model) : null}
 						/>
 					))}
 				</div>
@@ -143,7 +146,15 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 	);
 }
 
-function EntryView({ entry, last, actions, offline }: { entry: Entry; last: boolean; actions: MessageActions; offline: boolean }) {
+interface EntryViewProps {
+	entry: Entry;
+	last: boolean;
+	actions: MessageActions;
+	offline: boolean;
+	expected: string | null;
+}
+
+function EntryView({ entry, last, actions, offline, expected }: EntryViewProps) {
 	const session = useSession();
 	switch (entry.kind) {
 		case "pending": {
@@ -158,7 +169,7 @@ function EntryView({ entry, last, actions, offline }: { entry: Entry; last: bool
 			);
 		}
 		case "turn":
-			return <Answer message={null} turn={entry.turn} last={false} actions={actions} />;
+			return <Answer message={null} turn={entry.turn} last={false} actions={actions} expected={expected} />;
 		case "message":
 			return entry.message.role === "user" ? (
 				<UserMessage message={entry.message} actions={actions} />

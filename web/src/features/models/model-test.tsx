@@ -55,13 +55,7 @@ export function ModelTest({ entry, code, onResult, compact = false }: ModelTestP
 
 	return (
 		<div className={css.test}>
-			<Button
-				variant="default"
-				size={compact ? "xs" : "sm"}
-				disabled={!entry}
-				loading={busy}
-				onClick={() => void run()}
-			>
+			<Button variant="default" size={compact ? "xs" : "sm"} disabled={!entry} loading={busy} onClick={() => void run()}>
 				{t(compact ? "settings.test" : "setup.test")}
 			</Button>
 			<div role="status" className={css.result}>

@@ -88,12 +88,12 @@ export const en = {
 	chat: {
 		thread: "Messages",
 		hello: "What can I do for you?",
-		helloHint: "I remember what matters, keep plans and come back to you on time.",
+		helloHint: "Write as you would to a person. I plan, use my tools and show what I did.",
 		starters: {
 			plan: "Plan a weekend by the sea for two",
-			remind: "Remind me in 2 minutes to stretch",
-			remember: "Remember that my mother's birthday is on 3 May",
-			table: "Show me a small table of what you can do",
+			note: "Write shopping.md with milk, eggs and bread",
+			time: "What time is it?",
+			files: "List my files",
 		},
 		placeholder: "Message {{name}}…",
 		placeholderEdit: "Change your message…",
