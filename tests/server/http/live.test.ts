@@ -124,6 +124,20 @@ describe("a live socket", () => {
 		}
 	});
 
+	it("sends a frame once that is both in the past and new", async () => {
+		const conversation = await start();
+		const { replay } = house.bus;
+		house.bus.replay = async (since) => {
+			house.bus.publish({ type: "delta", conversation, turnId: "t", text: "in both" });
+			const past = await replay(since);
+			house.bus.publish({ type: "delta", conversation, turnId: "t", text: "new" });
+			return past;
+		};
+		const client = await open();
+		expect(client.frames.flatMap((frame) => (frame.type === "delta" ? [frame.text] : []))).toEqual(["in both", "new"]);
+		expect(rising(client.frames)).toBe(true);
+	});
+
 	it("says reset when the past is not retained, or not ours", async () => {
 		await start();
 		const client = await open(9_999_999);
