@@ -1,4 +1,5 @@
 /** One message at a time: what a durable message and a tool step cost beside the bare call, and beside the floor. */
+import { bareCall, createBareClient } from "./bare.ts";
 import { type ChatClient, connect, makeConversations, type Timing } from "./lib/client.ts";
 import { figure, median } from "./lib/figures.ts";
 import type { BenchContext, BenchGroup } from "./lib/group.ts";
@@ -8,6 +9,8 @@ import { type ModelTimes, makeHome, startDaemon, startFloor } from "./lib/proces
 interface Sample {
 	timing: Timing;
 	calls: ModelTimes[];
+	/** A bare call made just before, so that both saw the same machine. */
+	bareMs: number;
 }
 
 async function sample(
@@ -17,17 +20,19 @@ async function sample(
 	prefix: string,
 	count: number,
 ): Promise<Sample[]> {
-	const timings: { key: string; timing: Timing }[] = [];
+	const bare = createBareClient(context.model);
+	const timings: { key: string; timing: Timing; bareMs: number }[] = [];
 	for (let n = -20; n < count; n++) {
 		if (n === 0) await context.model.note("times");
 		const key = `${prefix}hello number ${n} end`;
+		const { totalMs: bareMs } = await bareCall(bare, "bare");
 		const timing = await client.ask(conversations[Math.abs(n) % conversations.length] ?? "", key);
 		if (timing.text !== "" && prefix === "" && timing.text !== REPLY) throw new Error(`another answer than scripted: ${timing.text}`);
-		if (n >= 0) timings.push({ key, timing });
+		if (n >= 0) timings.push({ key, timing, bareMs });
 	}
 	const times = await context.model.times();
 	await context.model.note("nothing");
-	return timings.map(({ key, timing }) => ({ timing, calls: times.filter((one) => one.lastUser.includes(key)) }));
+	return timings.map(({ key, timing, bareMs }) => ({ timing, bareMs, calls: times.filter((one) => one.lastUser.includes(key)) }));
 }
 
 const total = (one: Sample) => one.timing.doneAt - one.timing.sentAt;
@@ -38,8 +43,7 @@ export const chat: BenchGroup = {
 	name: "chat",
 	title: "One message (tools and memory on)",
 	async run(context) {
-		const { bareCallMs: S, quick } = context;
-		const count = quick ? 60 : 300;
+		const count = context.quick ? 60 : 300;
 		const floor = await startFloor(context.model.url);
 		const floorClient = await connect(floor.url, "/live");
 		const bare = await sample(context, floorClient, ["a", "b", "c", "d"], "", count);
@@ -53,12 +57,18 @@ export const chat: BenchGroup = {
 			const conversations = await makeConversations(daemon, 10);
 			const plain = await sample(context, client, conversations, "", count);
 			const withTool = await sample(context, client, conversations, `${ASKS.tool} `, count);
+			const S = median([...plain, ...withTool].map((one) => one.bareMs));
 			const lone = plain.filter((one) => one.calls.length !== 1).length;
 			const plainMs = median(plain.map(total));
 			const step = withTool.map((one) => total(one) - plainMs);
 			const inside = withTool.map((one) => (one.calls[1]?.arrivedAt ?? Number.NaN) - (one.calls[0]?.endedAt ?? Number.NaN));
 			const floorMs = median(bare.map(total));
 			return [
+				figure(
+					"S, measured between the messages",
+					"ms",
+					plain.map((one) => one.bareMs),
+				),
 				figure("a message in all", "ms", plain.map(total), { aim: { atMost: 6 * S, text: `≤ 6 S = ${(6 * S).toFixed(1)}` } }),
 				figure("  the same, p95", "ms", plain.map(total), {
 					show: "percentiles",

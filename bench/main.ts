@@ -37,7 +37,6 @@ const results: Record<string, Figure[]> = {};
 let failed = false;
 try {
 	const samples = await measureBareCalls(model, values.quick ? 100 : 400);
-	const bareCallMs = median(samples);
 	results.bare = [
 		figure("S: one streaming call, openai SDK alone", "ms", samples),
 		figure("  percentiles", "ms", samples, { show: "percentiles" }),
@@ -45,7 +44,7 @@ try {
 	print("The measure", results.bare);
 	for (const group of chosen) {
 		try {
-			results[group.name] = await group.run({ model, bareCallMs, quick: values.quick });
+			results[group.name] = await group.run({ model, quick: values.quick });
 			print(group.title, results[group.name] ?? []);
 		} catch (error) {
 			failed = true;

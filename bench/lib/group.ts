@@ -3,8 +3,6 @@ import type { ModelProcess } from "./processes.ts";
 
 export interface BenchContext {
 	model: ModelProcess;
-	/** Median of S in ms: one bare openai-SDK streaming call of the same reply to the same server. */
-	bareCallMs: number;
 	/** Fewer samples, for a quick look. */
 	quick: boolean;
 }
