@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Conversation, Message, ToolLine } from "../../server/http/contract.ts";
 import { groupConversations, searchConversations } from "../../web/src/features/chat/groups.ts";
 import type { LiveTurn } from "../../web/src/features/chat/state.ts";
-import { createChatStore } from "../../web/src/features/chat/store.ts";
+import { createChatStore, keepUnsent, readUnsent } from "../../web/src/features/chat/store.ts";
 import { prettyJson, speakable, summarizeArguments, traceOf } from "../../web/src/features/chat/trace.ts";
 
 const tool = (recordId: string, step: number, name = "read_file", state: ToolLine["state"] = "done"): ToolLine => ({
@@ -150,5 +150,36 @@ describe("the store", () => {
 		delta(3);
 		store.dispatch({ type: "page", conversation: "c1", messages: [], hasMore: false, older: false });
 		expect(store.get().threads.c1?.turns.t1?.text).toBe("xxx");
+	});
+});
+
+describe("unsent messages", () => {
+	it("survive a reload of the tab until they are confirmed, and damaged storage harms nothing", () => {
+		const kept = new Map<string, string>();
+		const storage = {
+			getItem: (key: string) => kept.get(key) ?? null,
+			setItem: (key: string, value: string) => void kept.set(key, value),
+			removeItem: (key: string) => void kept.delete(key),
+		};
+		const store = createChatStore((run) => run());
+		keepUnsent(store, storage);
+		const pending = {
+			clientId: "k1",
+			conversation: "c1",
+			text: "hi",
+			attachments: [],
+			model: null,
+			replaces: null,
+			at: "",
+			messageId: null,
+			refused: null,
+		};
+		store.dispatch({ type: "send", pending });
+		expect(readUnsent(storage)).toEqual([pending]);
+		store.frame({ seq: 1, at: "", type: "refused", clientId: "k1", problem: { type: "x", title: "no", status: 400, code: "no" } });
+		expect(readUnsent(storage)).toEqual([]);
+		expect(kept.size).toBe(0);
+		kept.set("openlani.unsent", "{broken");
+		expect(readUnsent(storage)).toEqual([]);
 	});
 });

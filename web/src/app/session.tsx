@@ -67,7 +67,7 @@ export function SessionProvider({ onSignedOut, children }: { onSignedOut(): void
 }
 
 function createSession(queries: QueryClient): { session: Session; changed: { signedOut(): void } } {
-	const chat = createChatStore();
+	const chat = createChatStore(soon);
 	const listeners = new Set<() => void>();
 	const changed = { signedOut: () => {} };
 	const live = createLive({
@@ -106,6 +106,12 @@ function createSession(queries: QueryClient): { session: Session; changed: { sig
 		},
 	};
 	return { session, changed };
+}
+
+/** With the next picture, or by a timer while the page is hidden and no pictures are made. */
+function soon(run: () => void): void {
+	if (document.hidden) setTimeout(run, 50);
+	else requestAnimationFrame(run);
 }
 
 function toQueries(queries: QueryClient, frame: LiveFrame): void {

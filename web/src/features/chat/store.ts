@@ -10,8 +10,8 @@ export interface ChatStore {
 	frame(frame: LiveFrame): void;
 }
 
-/** `schedule` runs its argument soon: with the next picture, or by a timer while the page is hidden. */
-export function createChatStore(schedule: (run: () => void) => void = soon): ChatStore {
+/** `schedule` runs its argument soon, for example with the next picture. */
+export function createChatStore(schedule: (run: () => void) => void): ChatStore {
 	let state = emptyChat;
 	let waiting: LiveFrame[] = [];
 	const listeners = new Set<() => void>();
@@ -46,20 +46,22 @@ export function createChatStore(schedule: (run: () => void) => void = soon): Cha
 	};
 }
 
-function soon(run: () => void): void {
-	if (document.hidden) setTimeout(run, 50);
-	else requestAnimationFrame(run);
-}
-
 /** Everything of ours that the server has not confirmed, over all conversations. */
 export function pendingOf(state: ChatState): Pending[] {
 	return Object.values(state.threads).flatMap((thread) => thread.pending);
 }
 
+/** The part of the browser's storage that is used here. */
+interface KeyValues {
+	getItem(key: string): string | null;
+	setItem(key: string, value: string): void;
+	removeItem(key: string): void;
+}
+
 const storageKey = "openlani.unsent";
 
 /** Keeps unconfirmed messages over a reload of this tab; the same client ids make sending again harmless. */
-export function keepUnsent(store: ChatStore, storage: Storage): () => void {
+export function keepUnsent(store: ChatStore, storage: KeyValues): () => void {
 	let last = "";
 	return store.subscribe(() => {
 		const text = JSON.stringify(pendingOf(store.get()).filter((pending) => pending.refused === null));
@@ -74,7 +76,7 @@ export function keepUnsent(store: ChatStore, storage: Storage): () => void {
 	});
 }
 
-export function readUnsent(storage: Storage): Pending[] {
+export function readUnsent(storage: KeyValues): Pending[] {
 	try {
 		const value: unknown = JSON.parse(storage.getItem(storageKey) ?? "[]");
 		return Array.isArray(value) ? (value as Pending[]) : [];
