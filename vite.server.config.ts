@@ -17,7 +17,8 @@ export default defineConfig({
 		minify: false,
 		sourcemap: true,
 		rolldownOptions: {
-			input: { main: "server/main.ts" },
+			// The memory's search runs in a process of its own.
+			input: { main: "server/main.ts", "memory-worker": "server/store/memory-worker.ts" },
 			external: [...builtinModules, /^node:/, ...EXTERNAL],
 			output: {
 				format: "esm",

@@ -9,29 +9,34 @@ import { v7 as newId } from "uuid";
 import type { Channel } from "../channels/channel.ts";
 import { createWebChannel } from "../channels/web/index.ts";
 import { requestCharsFor } from "./agent/limits.ts";
+import { saidOf } from "./agent/prompt.ts";
 import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
+import type { Exchange } from "./agent/types.ts";
 import type { Environment } from "./config/environment.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
 import { buildApp } from "./http/app.ts";
 import { createPresenter } from "./http/presenter.ts";
-import { createMessageMemory } from "./memory/from-messages.ts";
-import { createModels } from "./model/models.ts";
+import { createMemory } from "./memory/create.ts";
+import type { Embedder } from "./memory/options.ts";
+import { createModels, type Models } from "./model/models.ts";
 import { createPriceBook } from "./model/prices.ts";
 import { detectLocal, listProviders } from "./model/providers.ts";
 import type { ModelSettings } from "./model/settings.ts";
 import { createBus } from "./observe/create-bus.ts";
 import { createCalendar } from "./observe/day.ts";
 import { createLog } from "./observe/log.ts";
-import { createMeter } from "./observe/meter.ts";
+import { createMeter, type MeteredCall } from "./observe/meter.ts";
+import { createObserve } from "./observe/observe.ts";
 import { createStatus } from "./observe/status.ts";
 import { createPassFilter } from "./safety/filter.ts";
 import { createFuse } from "./safety/fuse.ts";
 import { createRedactor } from "./safety/redact.ts";
-import { openStore } from "./store/open.ts";
+import { type OpenStore, openStore } from "./store/open.ts";
 import type { Claim } from "./store/store.ts";
+import { createMemoryTools } from "./tools/memory/index.ts";
 import { createBuiltinTools, createToolBox } from "./tools/tool-box.ts";
 import { version } from "./version.ts";
 import { lockHome, writeRuntime } from "./workspace/lock.ts";
@@ -178,6 +183,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		}),
 		(it) => it.stop(),
 	);
+	// The watchers are made last, of everything; a call before that has nobody to tell.
+	const watched: { onCall(call: MeteredCall): void } = { onCall: () => undefined };
 	const demoPrice = { id: "demo", provider: "demo", modelName: "demo", baseUrl: null };
 	const meter = createMeter({
 		ledger: store.ledger,
@@ -190,6 +197,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		redact,
 		clock,
 		newId,
+		onCall: (call) => watched.onCall(call),
 	});
 	const models = opened(
 		"models",
@@ -207,6 +215,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			clock,
 			newId,
 			log,
+			proxy: environment.proxy,
 		}),
 		(it) => it.close(),
 	);
@@ -215,7 +224,20 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const filter = createPassFilter();
 	const memory = opened(
 		"memory",
-		createMessageMemory({ store, exchanges: settings().memory.exchanges, step: settings().memory.compress }),
+		createMemory({
+			store: store.memory,
+			workspace,
+			settings: () => settings().memory,
+			timezone: () => settings().timezone,
+			clock,
+			newId,
+			log,
+			// The demo model cannot sum up what it does not understand: whole sentences are taken instead.
+			model: () => (models.demo() ? null : models),
+			embedder: () => embedderOf(models),
+			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
+			onProblem: (kind, message) => log.warn(`memory.${kind}`, { message }),
+		}),
 		(it) => it.stop(),
 	);
 	const web: Channel = createWebChannel({
@@ -233,11 +255,25 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const channels = new Map<string, Channel>([[web.id, web]]);
 	const channelStates = new Map<string, { state: "up" | "connecting" | "down" | "off"; error: string | null }>();
 
-	const tools = createBuiltinTools({
-		files: workspace.paths.files,
-		keep: (data, info) => store.assets.put(data, info),
-		channels: () => [...channels.keys()],
-	});
+	const tools = [
+		...createBuiltinTools({
+			files: workspace.paths.files,
+			keep: (data, info) => store.assets.put(data, info),
+			channels: () => [...channels.keys()],
+		}),
+		...createMemoryTools({
+			memory,
+			workspace,
+			async turn(turnId) {
+				const [rows, turn] = [await store.messages.ofTurn(turnId), await store.turns.calls([turnId])];
+				return {
+					said: rows.filter((row) => row.role === "user").map((row) => row.text),
+					tainted: (turn.get(turnId) ?? []).some((call) => call.taint !== undefined),
+				};
+			},
+			proposed: (path, reason) => log.info("soul.proposed", { message: `A change of SOUL.md is proposed in ${path}: ${reason}` }),
+		}).core,
+	];
 
 	async function keepFullText(recordId: string, text: string): Promise<string> {
 		const folder = join(workspace.paths.files, "results");
@@ -265,6 +301,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			newId,
 			owner: `${process.pid}-${newId()}`,
 			runTurn,
+			saidOf,
 			channel: (id) => channels.get(id),
 			policy: () => ({ masters: [], allow: [], profile: null }),
 			locale,
@@ -303,6 +340,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			},
 			present,
 			keepFullText,
+			onRemoved: (id) => memory.conversationRemoved(id),
 			log,
 		}),
 		(it) => it.close(graceMs),
@@ -330,6 +368,12 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 
 	// HTTP.
 	const setup = createSetupCode(() => store.auth.hasUser());
+	const channelList = () =>
+		[...channels.values()].map(({ id, type }) => ({
+			id,
+			type,
+			...(channelStates.get(id) ?? { state: "connecting" as const, error: null }),
+		}));
 	const status = createStatus({
 		version,
 		startedAt,
@@ -337,18 +381,14 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		models,
 		fuse,
 		bus,
-		channels: () =>
-			[...channels.values()].map(({ id, type }) => ({
-				id,
-				type,
-				...(channelStates.get(id) ?? { state: "connecting" as const, error: null }),
-			})),
+		channels: channelList,
 		turns: async () => {
 			const waiting = await store.inbox.waiting();
 			return { running: gateway.running(), queued: waiting.people + waiting.background };
 		},
 		store,
 		locale: () => settings().locale,
+		embeddings: () => memory.status(),
 		agentName: async () => agentNameOf((await workspace.read("IDENTITY.md")).text),
 		clock,
 	});
@@ -359,6 +399,30 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			log.error("status.failed", { message: (error as Error).message });
 		}
 	}
+	const observe = opened(
+		"observe",
+		createObserve({
+			ledger: store.ledger,
+			turns: store.turns,
+			bus,
+			fuse,
+			calendar,
+			log,
+			clock,
+			newId,
+			home,
+			version,
+			startedAt,
+			locale,
+			channels: channelList,
+			breakers: () => models.breakers(),
+			queue: () => store.inbox.waiting(),
+			running: () => gateway.running(),
+			statusChanged: () => void publishStatus(),
+		}),
+		(it) => it.stop(),
+	);
+	watched.onCall = observe.onCall;
 	const app = opened(
 		"http",
 		await buildApp({
@@ -394,6 +458,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			token: () => token.token,
 			clock,
 			newId,
+			ledger: observe.routes,
 			pageDir: findPage(),
 			publicUrl: () => settings().server.publicUrl,
 			listenHost: () => host,
@@ -404,6 +469,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	);
 
 	// Recovery comes before the doors open.
+	await memory.start();
 	const { resumed } = await gateway.start();
 	if (resumed > 0) log.info("gateway.resumed", { turns: resumed });
 	for (const channel of channels.values()) {
@@ -424,6 +490,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		startedAt: new Date(startedAt).toISOString(),
 	});
 	fuse.start();
+	await observe.start();
 	const pruning = setInterval(() => {
 		void Promise.all([
 			store.prune(clock.now(), keep),
@@ -434,6 +501,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	opened("pruning", pruning, clearInterval);
 	// What a first answer may need but a start must not wait for.
 	void prices.load();
+	void models.warm();
 	void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
 
 	let stopping: Promise<void> | null = null;
@@ -446,6 +514,34 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			return stopping;
 		},
 	};
+}
+
+/** The configured embedding model as the memory uses it; null = the memory's own lexical vectors. */
+function embedderOf(models: Models): Embedder | null {
+	const embedding = models.embedding();
+	if (!embedding) return null;
+	return {
+		// Vectors of another endpoint's model of the same name are not comparable.
+		model: `${embedding.model}@${embedding.baseUrl}`,
+		async embed(texts, { owner, conversationId }, signal) {
+			const { vectors } = await models.embed(texts, { source: "embedding", conversationId, turnId: null, personId: owner }, signal);
+			return vectors;
+		},
+	};
+}
+
+/** Finished exchanges from the message log, as memory would have kept them. */
+async function recentExchanges(store: OpenStore, conversationId: string, limit: number): Promise<Exchange[]> {
+	const { exchanges } = await store.messages.exchanges(conversationId, limit);
+	const conversation = await store.conversations.get(conversationId);
+	return exchanges.map(({ user, assistant }) => ({
+		id: assistant.turnId ?? assistant.id,
+		at: user[0]?.at ?? assistant.at,
+		channel: conversation?.channel ?? "web",
+		from: user[0]?.from ?? null,
+		said: saidOf(user),
+		replied: assistant.text,
+	}));
 }
 
 /** The source that a turn's calls are booked under. */

@@ -4,6 +4,8 @@ import type { FilterStream } from "../safety/filter.ts";
  * Joins a model's small pieces into frames: the first goes at once, later ones together every `everyMs`. Everything passes
  * the filter's stream before it leaves.
  */
+export type Deltas = ReturnType<typeof createDeltas>;
+
 export function createDeltas(options: { filter(): FilterStream; send(text: string): void; everyMs?: number }) {
 	const everyMs = options.everyMs ?? 25;
 	let stream = options.filter();

@@ -19,6 +19,8 @@ export interface GatewayOptions extends Omit<TurnRunnerOptions, "kickDelivery" |
 	locale(): string;
 	present: TurnRunnerOptions["present"] & { conversation(row: ConversationRow): LiveBody };
 	keepFullText(recordId: string, text: string): Promise<string>;
+	/** A conversation was deleted. */
+	onRemoved?(id: string): Promise<void>;
 	maxTurns?: number;
 }
 
@@ -292,7 +294,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 		async removeConversation(id) {
 			await stop(id);
 			const removed = await store.conversations.remove(id);
-			if (removed) bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
+			if (removed) {
+				bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
+				await options.onRemoved?.(id);
+			}
 			return removed;
 		},
 

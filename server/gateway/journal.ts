@@ -1,5 +1,5 @@
 import type { Address } from "../../channels/channel.ts";
-import type { Journal } from "../agent/types.ts";
+import type { Journal, TurnMessage } from "../agent/types.ts";
 import type { NewOutbox, Store } from "../store/store.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 
@@ -15,7 +15,7 @@ export interface JournalOptions {
 	/** A row was added to this lane. */
 	onOutbox(channel: string, account: string): void;
 	/** Called when messages joined the turn. */
-	onJoined(messageIds: string[]): void;
+	onJoined(messages: TurnMessage[]): void;
 }
 
 /** The journal of one turn, on the store. */
@@ -54,7 +54,7 @@ export function createJournal(options: JournalOptions): Journal {
 		keepFullText: (_turnId, recordId, text) => options.keepFullText(recordId, text),
 		async takeJoining(_turnId, step) {
 			const messages = await store.turns.takeJoining(turnId, step, clock.now());
-			if (messages.length > 0) options.onJoined(messages.map((message) => message.id));
+			if (messages.length > 0) options.onJoined(messages);
 			return messages;
 		},
 		stepAmended: (_turnId, step, change) => store.turns.stepAmended(turnId, step, change),

@@ -33,7 +33,7 @@ export interface Lanes {
 }
 
 /** Reason of an abort after which this process must not write to the turn any more. */
-export const leaseLost = new Error("another process has taken the conversation over");
+export const leaseLost = Object.assign(new Error("another process has taken the conversation over"), { name: "LeaveTurn" });
 
 const leaseMs = 30_000;
 /** How long turns that were told to end may take to do so. */

@@ -32,6 +32,7 @@ export interface StatusOptions {
 	channels(): Status["channels"];
 	turns(): Promise<Status["turns"]>;
 	store: { health(): Promise<{ ok: boolean }> };
+	embeddings(): Promise<Status["embeddings"]>;
 	locale(): string | null;
 	agentName(): Promise<string>;
 	clock: { now(): number };
@@ -41,10 +42,11 @@ export function createStatus(options: StatusOptions): () => Promise<Status> {
 	const { config, models } = options;
 
 	return async () => {
-		const [fuse, turns, health, agentName] = await Promise.all([
+		const [fuse, turns, health, embeddings, agentName] = await Promise.all([
 			options.fuse.state(),
 			options.turns(),
 			options.store.health(),
+			options.embeddings(),
 			options.agentName(),
 		]);
 		const channels = options.channels();
@@ -69,7 +71,7 @@ export function createStatus(options: StatusOptions): () => Promise<Status> {
 			channels,
 			sandbox: { backend: "none" },
 			breakers: models.breakers(),
-			embeddings: { model: "none", state: "off", indexed: 0, total: 0 },
+			embeddings,
 			models: models.describe(),
 			demo: models.demo(),
 			turns,

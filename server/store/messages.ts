@@ -98,6 +98,10 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 			};
 		},
 
+		async ofTurn(turnId) {
+			return (await withDelivery().where("messages.turn_id", "=", turnId).orderBy("messages.position").execute()).map(toMessageRow);
+		},
+
 		async replyOf(turnId) {
 			const row = await withDelivery()
 				.where("messages.turn_id", "=", turnId)

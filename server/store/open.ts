@@ -7,6 +7,8 @@ import { createEvents } from "./events.ts";
 import { createInbox } from "./inbox.ts";
 import { createLedger } from "./ledger.ts";
 import type { Ledger } from "./ledger-store.ts";
+import { createMemoryStore, writeFactEffect } from "./memory.ts";
+import type { MemoryStore } from "./memory-store.ts";
 import { createMessages } from "./messages.ts";
 import { createMeta } from "./meta.ts";
 import { createOutbox } from "./outbox.ts";
@@ -29,6 +31,7 @@ export interface StoreOptions {
 /** The store with the parts that only some rooms use. */
 export interface OpenStore extends Store {
 	ledger: Ledger;
+	memory: MemoryStore;
 }
 
 /**
@@ -45,10 +48,11 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 		conversations: createConversations(db),
 		messages: createMessages(db),
 		inbox: createInbox(db, options.newId),
-		turns: createTurns(db, {}),
+		turns: createTurns(db, { fact: writeFactEffect }),
 		outbox: createOutbox(db),
 		calls: ledger,
 		ledger,
+		memory: createMemoryStore(db, file),
 		events: createEvents(db),
 		people: createPeople(db, clock),
 		auth: createAuth(db),

@@ -227,6 +227,8 @@ export interface MessageStore {
 	list(conversationId: string, page: { before?: string; limit: number; superseded?: boolean }): Promise<MessageRow[]>;
 	/** Finished exchanges for the prompt, oldest first, at most `limit` newest ones; superseded and system messages left out. `count` is how many there are in all. */
 	exchanges(conversationId: string, limit: number): Promise<{ exchanges: { user: MessageRow[]; assistant: MessageRow }[]; count: number }>;
+	/** Everything said in a turn, in order. */
+	ofTurn(turnId: string): Promise<MessageRow[]>;
 	/** The reply of a turn, when there is one. */
 	replyOf(turnId: string): Promise<MessageRow | null>;
 }

@@ -3,17 +3,18 @@ import { v7 } from "uuid";
 import type { Channel, OutboundMessage, Receipt } from "../../channels/channel.ts";
 import { createWebChannel } from "../../channels/web/index.ts";
 import { defaultLimits } from "../../server/agent/limits.ts";
+import { saidOf } from "../../server/agent/prompt.ts";
 import { runTurn } from "../../server/agent/run-turn.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../../server/gateway/gateway.ts";
 import type { LiveFrame } from "../../server/http/contract.ts";
 import { createPresenter } from "../../server/http/presenter.ts";
-import { createMessageMemory } from "../../server/memory/from-messages.ts";
 import type { Model } from "../../server/model/model.ts";
 import type { EventBus } from "../../server/observe/bus.ts";
 import { createBus } from "../../server/observe/create-bus.ts";
 import { createPassFilter } from "../../server/safety/filter.ts";
 import type { Store } from "../../server/store/store.ts";
 import { createBuiltinTools, createToolBox } from "../../server/tools/tool-box.ts";
+import { createMessageMemory } from "./message-memory.ts";
 import type { TestHome } from "./store.ts";
 
 export interface TestGateway {
@@ -31,7 +32,10 @@ export interface TestGateway {
 }
 
 /** A channel that keeps what it is given and answers with the receipts of the test. */
-export function recordingChannel(id: string, receipt: (message: OutboundMessage) => Receipt | Promise<Receipt> = (message) => ({ state: "sent", platformIds: [message.id] })) {
+export function recordingChannel(
+	id: string,
+	receipt: (message: OutboundMessage) => Receipt | Promise<Receipt> = (message) => ({ state: "sent", platformIds: [message.id] }),
+) {
 	const sent: OutboundMessage[] = [];
 	const channel: Channel = {
 		id,
@@ -48,7 +52,9 @@ export function recordingChannel(id: string, receipt: (message: OutboundMessage)
 
 export async function testGateway(
 	home: TestHome,
-	options: { model: Model; channels?: Channel[]; clock?: { now(): number } } & Partial<Pick<GatewayOptions, "filter" | "policy" | "admission" | "maxTurns" | "memory">>,
+	options: { model: Model; channels?: Channel[]; clock?: { now(): number } } & Partial<
+		Pick<GatewayOptions, "filter" | "policy" | "admission" | "maxTurns" | "memory">
+	>,
 ): Promise<TestGateway> {
 	const store = await home.open();
 	const clock = options.clock ?? { now: () => Date.now() };
@@ -65,11 +71,20 @@ export async function testGateway(
 		async show(message) {
 			const row = await store.outbox.get(message.id);
 			const shown = row?.messageId ? await store.messages.get(row.messageId) : null;
-			if (shown) bus.publish({ type: "message", conversation: shown.conversationId, message: await present.message({ ...shown, text: message.text, delivery: "sent" }) });
+			if (shown)
+				bus.publish({
+					type: "message",
+					conversation: shown.conversationId,
+					message: await present.message({ ...shown, text: message.text, delivery: "sent" }),
+				});
 		},
 	});
 	const channels = new Map([web, ...(options.channels ?? [])].map((channel) => [channel.id, channel]));
-	const tools = createBuiltinTools({ files: `${home.dir}/workspace/files`, keep: (data, info) => store.assets.put(data, info), channels: () => [...channels.keys()] });
+	const tools = createBuiltinTools({
+		files: `${home.dir}/workspace/files`,
+		keep: (data, info) => store.assets.put(data, info),
+		channels: () => [...channels.keys()],
+	});
 	const quiet = () => undefined;
 	const gateway = createGateway({
 		store,
@@ -81,6 +96,7 @@ export async function testGateway(
 		newId: () => v7(),
 		owner: v7(),
 		runTurn,
+		saidOf,
 		channel: (id) => channels.get(id),
 		policy: options.policy ?? (() => ({ masters: ["boss"], allow: [], profile: null })),
 		locale: () => "en",
@@ -106,7 +122,15 @@ export async function testGateway(
 		bus,
 		frames,
 		async ask(conversationId, text) {
-			const { messageId } = await gateway.submit({ conversationId, text, attachments: [], model: null, clientId: null, limits: {}, replaces: null });
+			const { messageId } = await gateway.submit({
+				conversationId,
+				text,
+				attachments: [],
+				model: null,
+				clientId: null,
+				limits: {},
+				replaces: null,
+			});
 			const answered = await gateway.whenAnswered(messageId, AbortSignal.timeout(10_000));
 			return answered?.replyId ? ((await store.messages.get(answered.replyId))?.text ?? null) : null;
 		},

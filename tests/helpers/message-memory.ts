@@ -1,9 +1,9 @@
-import type { Exchange } from "../agent/types.ts";
-import type { Store } from "../store/store.ts";
-import type { Memory } from "./memory.ts";
+import type { Exchange } from "../../server/agent/types.ts";
+import type { Memory } from "../../server/memory/memory.ts";
+import type { Store } from "../../server/store/store.ts";
 
 /**
- * Memory made of the stored messages alone: the conversation's last exchanges, the window moving `step` at a time so that
+ * For tests of other rooms: memory made of the stored messages alone: the conversation's last exchanges, the window moving `step` at a time so that
  * a request's beginning stays the same from turn to turn. Nothing is summarised or recalled.
  */
 export function createMessageMemory(options: { store: Pick<Store, "messages">; exchanges: number; step: number }): Memory {
@@ -17,7 +17,7 @@ export function createMessageMemory(options: { store: Pick<Store, "messages">; e
 				({ user, assistant }): Exchange => ({
 					id: assistant.turnId ?? assistant.id,
 					at: user[0]?.at ?? assistant.at,
-					channel: "",
+					channel: "web",
 					from: user[0]?.from ?? null,
 					said: user.map((message) => message.text).join("\n\n"),
 					replied: assistant.text,

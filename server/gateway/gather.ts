@@ -1,0 +1,113 @@
+/** What a claimed turn brings to the agent: its messages, what memory has, the prompt's blocks. */
+import type { Exchange, PromptBlock, TurnInput, TurnLimits, TurnMessage } from "../agent/types.ts";
+import type { Memory, Recalled, Scope } from "../memory/memory.ts";
+import type { Claim } from "../store/store.ts";
+
+/** The settings that a turn reads when it begins. */
+export interface TurnSettings {
+	timezone: string;
+	locale: string;
+	limits: TurnLimits;
+}
+
+export interface GatherOptions {
+	memory: Memory;
+	settings(claim: Claim): TurnSettings;
+	/** SOUL, Agent.md and the rules: stable from turn to turn. */
+	blocks(claim: Claim): Promise<PromptBlock[]>;
+	/** What a person said in these messages, as the prompt says it. */
+	saidOf(messages: TurnMessage[]): string;
+	log: { warn(event: string, data?: Record<string, unknown>): void };
+}
+
+/** Whose memory a claimed turn may use, and who reads along. */
+export function scopeOf(claim: Claim): Scope {
+	const { groupId } = claim.conversation;
+	return {
+		owner: groupId ? `group:${groupId}` : claim.turn.personId,
+		conversationId: claim.conversation.id,
+		audience: groupId ? "group" : "private",
+	};
+}
+
+/** The exchange that a finished turn was, as memory keeps it: the same bytes as in the request, so that providers' caches hit. */
+export function toExchange(claim: Claim, said: string, first: TurnMessage | undefined, replied: string, tools: string | null): Exchange {
+	return {
+		id: claim.turn.id,
+		at: first?.at ?? claim.turn.createdAt,
+		channel: claim.conversation.channel,
+		from: first?.from ?? null,
+		said,
+		replied,
+		...(tools ? { tools } : {}),
+	};
+}
+
+/** Answers how a claimed turn is gathered; `why` is what its prompt was made of. */
+export function createGather(options: GatherOptions): (claim: Claim) => Promise<{ made: TurnInput; why: Record<string, unknown> }> {
+	const { log } = options;
+
+	async function input(claim: Claim, recalled: Recalled[], blocks: PromptBlock[], history: Exchange[]): Promise<TurnInput> {
+		const { turn, conversation } = claim;
+		const settings = options.settings(claim);
+		const limits = { ...settings.limits };
+		for (const row of claim.rows) {
+			if (row.limits.maxSteps) limits.maxSteps = Math.min(limits.maxSteps, row.limits.maxSteps);
+			if (row.limits.maxRounds) limits.maxRounds = Math.min(limits.maxRounds, row.limits.maxRounds);
+		}
+		return {
+			turnId: turn.id,
+			conversationId: conversation.id,
+			channel: conversation.channel,
+			personId: turn.personId,
+			tier: turn.tier,
+			groupId: conversation.groupId,
+			origin: turn.origin,
+			blocks,
+			history,
+			messages: claim.rows.map((row) => row.message),
+			recalled: recalled.map((one) => one.text),
+			steps: claim.steps,
+			plan: turn.plan,
+			model: claim.rows.findLast((row) => row.model)?.model ?? conversation.model,
+			limits,
+			timezone: settings.timezone,
+			locale: settings.locale,
+		};
+	}
+
+	return async function gather(claim: Claim): Promise<{ made: TurnInput; why: Record<string, unknown> }> {
+		const scope = scopeOf(claim);
+		const said = claim.rows.map((row) => row.message.text).join("\n");
+		const [base, remembered, history, recalled] = await Promise.all([
+			options.blocks(claim),
+			options.memory.blocks(scope),
+			options.memory.history(scope),
+			options.memory.recall(scope, said).catch((error: unknown) => {
+				log.warn("memory.recall-failed", { error: (error as Error).message, turnId: claim.turn.id });
+				return [];
+			}),
+		]);
+		const made = await input(
+			claim,
+			recalled,
+			[...base, ...remembered],
+			history.filter((exchange) => exchange.id !== claim.turn.id),
+		);
+		const why = {
+			blocks: [
+				...made.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
+				{ name: "history", chars: history.reduce((sum, one) => sum + one.said.length + one.replied.length, 0) },
+			],
+			recalled: recalled.map((one) => ({
+				text: one.text,
+				score: one.score,
+				at: new Date(one.at).toISOString(),
+				source: one.source,
+				by: one.by,
+			})),
+			picked: made.model,
+		};
+		return { made, why };
+	};
+}
