@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
 
+/** Tests that run the built program: it is built first, and they come after the others. */
+const WHOLE = ["tests/end-to-end/**/*.test.ts", "tests/project/start.test.ts"];
+
 export default defineConfig({
 	test: {
 		// Two cores: more workers only make the timing of every test worse.
@@ -13,7 +16,7 @@ export default defineConfig({
 					name: "unit",
 					environment: "node",
 					include: ["tests/**/*.test.ts", "tests/**/*.test.tsx"],
-					exclude: ["tests/end-to-end/**"],
+					exclude: WHOLE,
 					testTimeout: 15_000,
 					hookTimeout: 30_000,
 				},
@@ -23,7 +26,7 @@ export default defineConfig({
 				test: {
 					name: "end-to-end",
 					environment: "node",
-					include: ["tests/end-to-end/**/*.test.ts"],
+					include: WHOLE,
 					globalSetup: ["tests/helpers/built.ts"],
 					testTimeout: 120_000,
 					hookTimeout: 120_000,

@@ -67,7 +67,12 @@ export async function build(root, name) {
 	const vite = join(root, "node_modules", "vite", "bin", "vite.js");
 	await withProgress(target.label, async () => {
 		try {
-			await run(process.execPath, [vite, ...target.vite(staging), "--emptyOutDir", "--logLevel", "warn"], { cwd: root, quiet: true });
+			await run(process.execPath, [vite, ...target.vite(staging), "--emptyOutDir", "--logLevel", "warn"], {
+				cwd: root,
+				quiet: true,
+				// Whoever asks (a test run has its own NODE_ENV), what is built is what people run.
+				env: { ...process.env, NODE_ENV: "production" },
+			});
 			publish(staging, join(root, "dist", name), target.entry);
 			state.write();
 		} finally {
