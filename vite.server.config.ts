@@ -1,4 +1,6 @@
+import { readdirSync } from "node:fs";
 import { builtinModules } from "node:module";
+import { basename, join } from "node:path";
 import { defineConfig } from "vite";
 
 /**
@@ -6,6 +8,12 @@ import { defineConfig } from "vite";
  * Everything else is bundled, because opening a thousand small files is most of what a start costs.
  */
 const EXTERNAL = ["better-sqlite3", "sqlite-vec", "@node-rs/argon2", "@node-rs/jieba"];
+
+/** Files that are started as a process or thread of their own (`*-worker.ts`): each becomes a file beside main.js. */
+function workers(): Record<string, string> {
+	const files = readdirSync("server", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith("-worker.ts"));
+	return Object.fromEntries(files.map((file) => [basename(file, ".ts"), join("server", file)]));
+}
 
 export default defineConfig({
 	publicDir: false,
@@ -17,8 +25,7 @@ export default defineConfig({
 		minify: false,
 		sourcemap: true,
 		rolldownOptions: {
-			// The memory's search runs in a process of its own.
-			input: { main: "server/main.ts", "memory-worker": "server/store/memory-worker.ts" },
+			input: { main: "server/main.ts", ...workers() },
 			external: [...builtinModules, /^node:/, ...EXTERNAL],
 			output: {
 				format: "esm",
