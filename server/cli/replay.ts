@@ -125,11 +125,10 @@ export const command: Command = {
 			const differences = compare(then, now);
 			const redact = createRedactor(config.secrets());
 			if (input.on("json")) {
-				print(io, JSON.stringify(redact.data({ turn: turnId, model: id, differences, then, now }), null, "\t"));
+				print(io, JSON.stringify(redact.data({ turn: turnId, model: id, differences, before: then, after: now }), null, "\t"));
 			} else if (id !== null) sideBySide(io, redact.data(then), redact.data(now));
 			else {
-				for (const { where, then: before, now: after } of redact.data(differences))
-					print(io, `${where}\n  - ${line(before)}\n  + ${line(after)}`);
+				for (const { where, before, after } of redact.data(differences)) print(io, `${where}\n  - ${line(before)}\n  + ${line(after)}`);
 				note(
 					io,
 					differences.length === 0

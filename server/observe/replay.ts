@@ -60,8 +60,8 @@ export interface Transcript {
 export interface Difference {
 	/** "step 2, call 1", "request 3", "reply". */
 	where: string;
-	then: string;
-	now: string;
+	before: string;
+	after: string;
 }
 
 /** A turn whose bodies are gone (retention) cannot be run again. */
@@ -355,7 +355,7 @@ export function compare(then: Transcript, now: Transcript): Difference[] {
 	const check = (where: string, a: unknown, b: unknown): void => {
 		const left = typeof a === "string" ? a : JSON.stringify(a ?? null);
 		const right = typeof b === "string" ? b : JSON.stringify(b ?? null);
-		if (left !== right) found.push({ where, then: left, now: right });
+		if (left !== right) found.push({ where, before: left, after: right });
 	};
 	for (let index = 0; index < Math.max(then.requests.length, now.requests.length); index += 1) {
 		const [a, b] = [then.requests[index], now.requests[index]];

@@ -151,6 +151,8 @@ export function createFuse(options: FuseOptions): Fuse {
 	let reserveTold: string | null = null;
 	/** A call was turned away only because others in flight held the room. */
 	let crowded = false;
+	/** Counts settlements and openings: one that comes between a question and the wait for its answer is not missed. */
+	let changes = 0;
 	let timer: NodeJS.Timeout | null = null;
 
 	const today = (): string => calendar.dayOf(clock.now());
@@ -201,6 +203,7 @@ export function createFuse(options: FuseOptions): Fuse {
 	}
 
 	function wake(): void {
+		changes += 1;
 		for (const resume of [...waiting]) resume();
 	}
 
@@ -246,22 +249,19 @@ export function createFuse(options: FuseOptions): Fuse {
 		const until = performance.now() + waitMs;
 		for (;;) {
 			const day = today();
-			// Registered before the question: a settlement between the answer and the wait is not missed.
-			const wait = new AbortController();
-			const changed = nextChange(Math.max(1, until - performance.now()), signal ? AbortSignal.any([signal, wait.signal]) : wait.signal);
-			changed.catch(() => undefined);
-			let outcome: OpenOutcome;
-			try {
-				outcome = await ledger.reserve(id, call, { day, share, background, tokens: ask.tokens, cost: inBudgetCurrency(ask.cost) }, limits);
-			} catch (error) {
-				wait.abort();
-				throw error;
-			}
-			if (outcome.outcome === "wait" && performance.now() < until) {
-				await changed;
+			const seen = changes;
+			const outcome: OpenOutcome = await ledger.reserve(
+				id,
+				call,
+				{ day, share, background, tokens: ask.tokens, cost: inBudgetCurrency(ask.cost) },
+				limits,
+			);
+			const leftMs = until - performance.now();
+			if (outcome.outcome === "wait" && leftMs > 0) {
+				signal?.throwIfAborted();
+				if (changes === seen) await nextChange(leftMs, signal);
 				continue;
 			}
-			wait.abort();
 			if (outcome.outcome === "open") return;
 			if (outcome.outcome === "wait") crowded = true;
 			if (outcome.outcome === "refused" && !background && (outcome.limit === "tokens" || outcome.limit === "cost")) {

@@ -30,7 +30,7 @@ const shapes: [RegExp, string][] = [
 	[/\b(Bearer|Basic|QQBot)\s+[A-Za-z0-9._~+/=-]{12,}/g, `$1 ${mark}`],
 	[/\bbot\d{5,}:[A-Za-z0-9_-]{20,}/g, `bot${mark}`],
 	[/\b\d{8,10}:[A-Za-z0-9_-]{32,}/g, mark],
-	[/\b([a-z][a-z0-9+.-]{1,20}:\/\/)[^\s/@:"'\\<>]{1,256}:[^\s/@"'\\<>]{1,256}@/gi, `$1${mark}@`],
+	[/:\/\/[^\s/@:"'\\<>]{1,256}:[^\s/@"'\\<>]{1,256}@/g, `://${mark}@`],
 	[/([?&](?:access_token|token|key|api_key|apikey|secret|password|sig|signature)=)[^&\s#"'\\<>]+/gi, `$1${mark}`],
 	// Ends at the first character that no key holds, so that JSON around it stays JSON.
 	[/-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*(?:-----END [A-Z ]{0,20}PRIVATE KEY-----)?/g, mark],

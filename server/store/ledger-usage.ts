@@ -70,7 +70,9 @@ export function createUsage(db: Kysely<Database>): Ledger["usage"] {
 			await sql<Sum>`select ${key} as key, currency, sum(calls) as calls, sum(input_tokens) as input_tokens, sum(cached_tokens) as cached_tokens,
 				sum(output_tokens) as output_tokens, sum(reasoning_tokens) as reasoning_tokens, sum(cost) as cost, sum(priced_calls) as priced_calls,
 				sum(unpriced_tokens) as unpriced_tokens, sum(estimated_tokens) as estimated_tokens
-				from usage_days where day >= ${fromDay} and day < ${toDay} group by 1, 2`.execute(db)
+				from ${sql.table(by === "conversation" ? "usage_conversations" : "usage_days")} where day >= ${fromDay} and day < ${toDay} group by 1, 2`.execute(
+				db,
+			)
 		).rows;
 	}
 

@@ -101,15 +101,16 @@ async function add(db: Db, to: Added): Promise<void> {
 	if (to.share !== null)
 		await sql`insert into fuse_shares (day, share, tokens) values (${to.day}, ${to.share}, ${tokens})
 			on conflict (day, share) do update set tokens = tokens + excluded.tokens`.execute(db);
-	await sql`insert into usage_days (day, source, model, conversation_id, currency, calls, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost, priced_calls, unpriced_tokens, estimated_tokens)
-		values (${to.day}, ${to.source}, ${to.model}, ${to.conversationId ?? ""}, ${to.currency}, 1, ${to.inputTokens}, ${to.cachedTokens}, ${to.outputTokens}, ${to.reasoningTokens},
-			${to.cost ?? 0}, ${to.cost !== null && tokens > 0 ? 1 : 0}, ${unpriced}, ${to.estimated ? tokens : 0})
-		on conflict (day, source, model, conversation_id, currency) do update set calls = calls + 1, input_tokens = input_tokens + excluded.input_tokens,
-			cached_tokens = cached_tokens + excluded.cached_tokens, output_tokens = output_tokens + excluded.output_tokens,
-			reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, cost = cost + excluded.cost, priced_calls = priced_calls + excluded.priced_calls,
-			unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens, estimated_tokens = estimated_tokens + excluded.estimated_tokens`.execute(
-		db,
-	);
+	const sums = sql`calls, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost, priced_calls, unpriced_tokens, estimated_tokens`;
+	const figures = sql`1, ${to.inputTokens}, ${to.cachedTokens}, ${to.outputTokens}, ${to.reasoningTokens}, ${to.cost ?? 0}, ${to.cost !== null && tokens > 0 ? 1 : 0}, ${unpriced}, ${to.estimated ? tokens : 0}`;
+	const adding = sql`do update set calls = calls + 1, input_tokens = input_tokens + excluded.input_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+		output_tokens = output_tokens + excluded.output_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, cost = cost + excluded.cost,
+		priced_calls = priced_calls + excluded.priced_calls, unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens,
+		estimated_tokens = estimated_tokens + excluded.estimated_tokens`;
+	await sql`insert into usage_days (day, source, model, currency, ${sums}) values (${to.day}, ${to.source}, ${to.model}, ${to.currency}, ${figures})
+		on conflict (day, source, model, currency) ${adding}`.execute(db);
+	await sql`insert into usage_conversations (day, conversation_id, currency, ${sums}) values (${to.day}, ${to.conversationId ?? ""}, ${to.currency}, ${figures})
+		on conflict (day, conversation_id, currency) ${adding}`.execute(db);
 }
 
 async function keepRatio(db: Db, { model, ratio, high, samples }: TokenRatio): Promise<void> {

@@ -11,13 +11,10 @@ const replacements: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "
 
 /** Text as HTML shows it and nothing else: no tag, no attribute, no hidden control or direction mark. */
 export function escapeHtml(text: string): string {
-	return (
-		text
-			.toWellFormed()
-			.replace(/[&<>"']/g, (character) => replacements[character] ?? "")
-			// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-			.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "\ufffd")
-	);
+	return text
+		.toWellFormed()
+		.replace(/[&<>"']/g, (character) => replacements[character] ?? "")
+		.replace(/[^\P{Cc}\t\n\r]|[\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
 }
 
 interface Frame {

@@ -18,11 +18,17 @@ const statements = [
 	`create table fuse_shares (day text not null, share text not null, tokens integer not null, primary key (day, share)) without rowid`,
 	`create table fuse_told (day text not null, who text not null, primary key (day, who)) without rowid`,
 	`create table fuse_raises (at integer not null, day text not null, tokens integer not null, cost real not null, made_by text not null)`,
+	// Two tables, not one with every key: a month of a busy house is then some hundred rows, whatever the number of its conversations.
 	`create table usage_days (
-		day text not null, source text not null, model text not null, conversation_id text not null, currency text not null,
+		day text not null, source text not null, model text not null, currency text not null,
 		calls integer not null, input_tokens integer not null, cached_tokens integer not null, output_tokens integer not null, reasoning_tokens integer not null,
 		cost real not null, priced_calls integer not null, unpriced_tokens integer not null, estimated_tokens integer not null,
-		primary key (day, source, model, conversation_id, currency)) without rowid`,
+		primary key (day, source, model, currency)) without rowid`,
+	`create table usage_conversations (
+		day text not null, conversation_id text not null, currency text not null,
+		calls integer not null, input_tokens integer not null, cached_tokens integer not null, output_tokens integer not null, reasoning_tokens integer not null,
+		cost real not null, priced_calls integer not null, unpriced_tokens integer not null, estimated_tokens integer not null,
+		primary key (day, conversation_id, currency)) without rowid`,
 	`create table token_ratios (model text primary key, ratio real not null, high real not null, samples integer not null) without rowid`,
 	`create table alerts (
 		position integer primary key autoincrement, id text not null unique, kind text not null, incident text not null, severity text not null, state text not null,

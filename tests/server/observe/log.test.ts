@@ -68,13 +68,11 @@ describe("the log", () => {
 		const { log, lines } = make();
 		const frames: LiveBody[] = [];
 		log.attach((body) => frames.push(body));
-		log
-			.child({ channel: "tg", token: "abc" })
-			.error("failed canary-secret-1", {
-				error: new Error("canary-secret-1"),
-				url: "http://x.test/?key=canary-secret-1",
-				message: "m canary-secret-1",
-			});
+		log.child({ channel: "tg", token: "abc" }).error("failed canary-secret-1", {
+			error: new Error("canary-secret-1"),
+			url: "http://x.test/?key=canary-secret-1",
+			message: "m canary-secret-1",
+		});
 		await log.close();
 		const all = lines.join("") + JSON.stringify(frames) + (await readFile(join(dir, "openlani.log"), "utf8"));
 		expect(all).not.toContain("canary");

@@ -252,9 +252,7 @@ describe("the watchdog", () => {
 			["2026-11-28", 70_000],
 			["2026-11-30", 300_000],
 		] as const)
-			home.raw
-				.prepare("insert into usage_days values (?, 'chat', 'main', 'c1', 'USD', 1, ?, 0, 0, 0, 0, 0, ?, 0)")
-				.run(day, tokens, tokens);
+			home.raw.prepare("insert into usage_days values (?, 'chat', 'main', 'USD', 1, ?, 0, 0, 0, 0, 0, ?, 0)").run(day, tokens, tokens);
 		home.raw
 			.prepare(
 				"insert into calls (id, source, model, model_name, at, input_tokens, attempt, state, request) values ('x', 'chat', 'main', 'm', ?, 300000, 1, 'done', 'null')",
