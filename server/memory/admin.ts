@@ -49,11 +49,17 @@ export interface MemoryAdmin {
 	facts(key: MemoryKey): Promise<Fact[]>;
 	/** Facts that were believed before. */
 	factHistory(key: MemoryKey): Promise<(Fact & { state: string; supersededBy: string | null })[]>;
-	addFact(key: MemoryKey, fact: { text: string; expiresAt?: number | null; messageId?: string | null }): Promise<{ fact: Fact; outcome: "new" | "refreshed" | "superseded" }>;
+	addFact(
+		key: MemoryKey,
+		fact: { text: string; expiresAt?: number | null; messageId?: string | null },
+	): Promise<{ fact: Fact; outcome: "new" | "refreshed" | "superseded" }>;
 	/** False when there is no such fact. */
 	removeFact(id: string): Promise<boolean>;
 	/** Removes it and everything made of it. Null when there is no such thing. `within` keeps a person's call to their own memory. */
-	forget(what: { messageId: string } | { factId: string } | { entryId: string } | { person: string }, within?: MemoryKey): Promise<Forgotten | null>;
+	forget(
+		what: { messageId: string } | { factId: string } | { entryId: string } | { person: string },
+		within?: MemoryKey,
+	): Promise<Forgotten | null>;
 	/** The conversation is gone: its open exchanges and its file go too, what was made of it stays. */
 	conversationRemoved(conversationId: string): Promise<void>;
 	updatePerson(person: string, change: LineChange, reason: string): Promise<boolean>;

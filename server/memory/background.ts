@@ -44,7 +44,10 @@ const tickMs = 60_000;
 const saidChars = 1200;
 const repliedChars = 800;
 
-export const entryOf = (key: MemoryKey, row: { id: string; at: number; source: string; ref: string | null; conversationId: string | null; text: string }): NewEntry => ({ ...key, ...row, hash: shortHash(row.text) + shortHash(`${row.text}.`) });
+export const entryOf = (
+	key: MemoryKey,
+	row: { id: string; at: number; source: string; ref: string | null; conversationId: string | null; text: string },
+): NewEntry => ({ ...key, ...row, hash: shortHash(row.text) + shortHash(`${row.text}.`) });
 
 const lineText = (line: MemoryLine): string => line.text.replace(/^\[extract\]\s*/, "");
 
@@ -61,7 +64,12 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	let busySince = 0;
 	let wakeAgain = false;
 
-	const contextOf = (job: JobRow): CallContext => ({ source: "memory", conversationId: job.conversationId, turnId: null, personId: job.owner });
+	const contextOf = (job: JobRow): CallContext => ({
+		source: "memory",
+		conversationId: job.conversationId,
+		turnId: null,
+		personId: job.owner,
+	});
 
 	async function compress(job: JobRow): Promise<void> {
 		const ids = (job.payload as { ids: string[] }).ids;
@@ -75,7 +83,8 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		if (!result) {
 			const exchanges = rows.map((row) => row.exchange);
 			const { text, extracted } = await compressExchanges(exchanges, options.model(), contextOf(job), stopping.signal);
-			if (extracted !== null && extracted !== "no model") log.warn("memory.extracted", { conversation: job.conversationId, why: extracted });
+			if (extracted !== null && extracted !== "no model")
+				log.warn("memory.extracted", { conversation: job.conversationId, why: extracted });
 			const at = exchanges.at(-1)?.at ?? clock.now();
 			result = { line: { id: shortHash(job.key), when: minuteOf(at, options.timezone()), text } };
 			await store.setJobResult(job.position, result);
@@ -94,7 +103,10 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 				}),
 			),
 		);
-		await store.setExchanges(rows.map((row) => row.exchange.id), { state: "summed", lineId: line.id });
+		await store.setExchanges(
+			rows.map((row) => row.exchange.id),
+			{ state: "summed", lineId: line.id },
+		);
 		await parts.shortTerm().summed(job.conversationId ?? "", ids);
 		await archiveIfLong(job);
 	}
@@ -106,7 +118,16 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		if (lines.length <= summaryLines) return;
 		const oldest = lines.slice(-Math.max(1, count, lines.length - summaryLines));
 		const now = clock.now();
-		const job = { owner: key.owner, audience: key.audience, key: `archive:${keyText(key)}:${oldest.map((line) => line.id).join(",")}`, kind: "archive" as const, conversationId: null, payload: { lines: oldest }, notBefore: now, createdAt: now };
+		const job = {
+			owner: key.owner,
+			audience: key.audience,
+			key: `archive:${keyText(key)}:${oldest.map((line) => line.id).join(",")}`,
+			kind: "archive" as const,
+			conversationId: null,
+			payload: { lines: oldest },
+			notBefore: now,
+			createdAt: now,
+		};
 		// The same lines again (a person put them back) are archived again, which changes only the summary.
 		await store.addJob(job, true);
 		wakeAgain = true;
@@ -124,9 +145,23 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		const written = new Set((await workspace.read(diary)).text.split("\n").flatMap((raw) => parseLine(raw)?.id ?? []));
 		const moved = lines.map((line) => current.get(line.id) ?? line).filter((line) => current.has(line.id) || written.has(line.id));
 		await workspace.update(diary, (text) => addToDiary(text, result.day, [...moved].reverse()), { by: "program", reason: "archive" });
-		await parts.addEntries(moved.map((line) => entryOf(job, { id: `s-${keyText(job)}-${line.id}`, at: instantOf(line.when, timezone) ?? clock.now(), source: "summary", ref: line.id, conversationId: null, text: lineText(line) })));
+		await parts.addEntries(
+			moved.map((line) =>
+				entryOf(job, {
+					id: `s-${keyText(job)}-${line.id}`,
+					at: instantOf(line.when, timezone) ?? clock.now(),
+					source: "summary",
+					ref: line.id,
+					conversationId: null,
+					text: lineText(line),
+				}),
+			),
+		);
 		const ids = new Set(moved.map((line) => line.id));
-		await workspace.update(summaryPath(job.owner), (text) => changeLines(text, (line) => (ids.has(line.id) ? null : undefined)), { by: "program", reason: "archive" });
+		await workspace.update(summaryPath(job.owner), (text) => changeLines(text, (line) => (ids.has(line.id) ? null : undefined)), {
+			by: "program",
+			reason: "archive",
+		});
 		await archiveIfLong(job);
 	}
 
@@ -150,7 +185,10 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		}
 		const people = [...new Set(exchanges.map((one) => one.from ?? job.owner))];
 		const channels = [...new Set(exchanges.map((one) => one.channel).filter((channel) => channel !== ""))];
-		await workspace.update(path, (text) => withHead(text, { date, summary: summary ?? "", people, channels }), { by: "program", reason: "end of the day" });
+		await workspace.update(path, (text) => withHead(text, { date, summary: summary ?? "", people, channels }), {
+			by: "program",
+			reason: "end of the day",
+		});
 	}
 
 	async function run(job: JobRow): Promise<void> {
@@ -167,7 +205,8 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			}
 			const wait = Math.min(3_600_000, 2000 * 2 ** Math.min(job.attempts, 10));
 			log.warn("memory.job-failed", { kind: job.kind, owner: job.owner, attempts: job.attempts, error: (error as Error).message });
-			if (job.attempts === 3) options.onProblem?.("memory-job", `the memory could not finish a piece of work (${job.kind}): ${(error as Error).message}`);
+			if (job.attempts === 3)
+				options.onProblem?.("memory-job", `the memory could not finish a piece of work (${job.kind}): ${(error as Error).message}`);
 			await store.retryJob(job.position, (error as Error).message, clock.now() + wait);
 		}
 	}
@@ -261,7 +300,15 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			if (days.size > 1000) days.clear();
 			days.add(name);
 			// A little after midnight: what was said at the last minute is remembered by then.
-			await store.addJob({ ...key, key: name, kind: "day", conversationId, payload: { date }, notBefore: endOfDay(at, timezone) + 120_000, createdAt: clock.now() });
+			await store.addJob({
+				...key,
+				key: name,
+				kind: "day",
+				conversationId,
+				payload: { date },
+				notBefore: endOfDay(at, timezone) + 120_000,
+				createdAt: clock.now(),
+			});
 		},
 		async settled() {
 			for (;;) {

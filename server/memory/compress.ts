@@ -13,7 +13,12 @@ const cut = (text: string, most: number): string => {
 };
 
 const transcript = (exchanges: Exchange[]): string =>
-	exchanges.map((one) => `[${new Date(one.at).toISOString().slice(0, 16)}] ${one.from ?? "Person"}: ${cut(oneLine(one.said), longestPart)}\nAgent: ${cut(oneLine(one.replied), longestPart)}${one.tools ? `\n(tools: ${one.tools})` : ""}`).join("\n\n");
+	exchanges
+		.map(
+			(one) =>
+				`[${new Date(one.at).toISOString().slice(0, 16)}] ${one.from ?? "Person"}: ${cut(oneLine(one.said), longestPart)}\nAgent: ${cut(oneLine(one.replied), longestPart)}${one.tools ? `\n(tools: ${one.tools})` : ""}`,
+		)
+		.join("\n\n");
 
 const sentenceOrder =
 	"You compress a conversation for an agent's memory. Answer with exactly one sentence, in the conversation's main language, at most 60 words (120 Chinese characters), in the third person. " +
@@ -25,7 +30,18 @@ async function ask(model: Pick<Model, "stream">, system: string, text: string, c
 	const limited = AbortSignal.any([signal, AbortSignal.timeout(modelTimeoutMs)]);
 	let reply = "";
 	for await (const event of model.stream(
-		{ messages: [{ role: "system", text: system }, { role: "user", content: [{ type: "text", text }] }], tools: [], context, model: null, role: "small", maxOutputTokens: 400, temperature: 0.2 },
+		{
+			messages: [
+				{ role: "system", text: system },
+				{ role: "user", content: [{ type: "text", text }] },
+			],
+			tools: [],
+			context,
+			model: null,
+			role: "small",
+			maxOutputTokens: 400,
+			temperature: 0.2,
+		},
 		limited,
 	)) {
 		if (event.type === "end") reply = event.reply.text;
@@ -35,7 +51,8 @@ async function ask(model: Pick<Model, "stream">, system: string, text: string, c
 	return clean;
 }
 
-const commitment = /\b(decid|agree|promis|will|must|deadline|due|plan|schedul|remind|confirm|chose|choose|result|conclu|final|done|finish|book|order|paid|cost|price|name|birthday|address|moved|prefer|allerg)|决定|同意|答应|承诺|保证|结论|结果|完成|截止|计划|安排|提醒|确认|选|预订|预约|付|价格|生日|地址|叫|喜欢|过敏|记住|必须|一定/i;
+const commitment =
+	/\b(decid|agree|promis|will|must|deadline|due|plan|schedul|remind|confirm|chose|choose|result|conclu|final|done|finish|book|order|paid|cost|price|name|birthday|address|moved|prefer|allerg)|决定|同意|答应|承诺|保证|结论|结果|完成|截止|计划|安排|提醒|确认|选|预订|预约|付|价格|生日|地址|叫|喜欢|过敏|记住|必须|一定/i;
 
 function worth(sentence: string): number {
 	let value = 0;
@@ -53,10 +70,18 @@ function worth(sentence: string): number {
 export function extract(exchanges: Exchange[], most = longestLine): string {
 	const sentences: { text: string; worth: number; order: number }[] = [];
 	for (const one of exchanges) {
-		for (const [who, text] of [[one.from ?? "", one.said], ["→", one.replied]] as const) {
+		for (const [who, text] of [
+			[one.from ?? "", one.said],
+			["→", one.replied],
+		] as const) {
 			for (const part of oneLine(text).split(/(?<=[.!?。！？；;])\s*/)) {
 				const clean = part.trim();
-				if (clean !== "") sentences.push({ text: cut(`${who ? `${who} ` : ""}${clean}`, 160), worth: worth(clean) + (who === "→" ? 0 : 0.6), order: sentences.length });
+				if (clean !== "")
+					sentences.push({
+						text: cut(`${who ? `${who} ` : ""}${clean}`, 160),
+						worth: worth(clean) + (who === "→" ? 0 : 0.6),
+						order: sentences.length,
+					});
 			}
 		}
 	}
@@ -70,11 +95,19 @@ export function extract(exchanges: Exchange[], most = longestLine): string {
 		room -= size;
 		if (room < 20) break;
 	}
-	return picked.sort((a, b) => a.order - b.order).map((sentence) => sentence.text).join(" ");
+	return picked
+		.sort((a, b) => a.order - b.order)
+		.map((sentence) => sentence.text)
+		.join(" ");
 }
 
 /** Never fails: what no model says is picked from the text, and marked. */
-export async function compressExchanges(exchanges: Exchange[], model: Pick<Model, "stream"> | null, context: CallContext, signal: AbortSignal): Promise<{ text: string; extracted: string | null }> {
+export async function compressExchanges(
+	exchanges: Exchange[],
+	model: Pick<Model, "stream"> | null,
+	context: CallContext,
+	signal: AbortSignal,
+): Promise<{ text: string; extracted: string | null }> {
 	if (model) {
 		try {
 			return { text: cut(await ask(model, sentenceOrder, transcript(exchanges), context, signal), longestLine), extracted: null };
@@ -88,7 +121,13 @@ export async function compressExchanges(exchanges: Exchange[], model: Pick<Model
 }
 
 /** One paragraph on a day, from its exchanges and diary lines. */
-export async function compressDay(exchanges: Exchange[], lines: string[], model: Pick<Model, "stream"> | null, context: CallContext, signal: AbortSignal): Promise<string> {
+export async function compressDay(
+	exchanges: Exchange[],
+	lines: string[],
+	model: Pick<Model, "stream"> | null,
+	context: CallContext,
+	signal: AbortSignal,
+): Promise<string> {
 	if (model && exchanges.length > 1) {
 		try {
 			const notes = [...lines.map((line) => `- ${line}`), transcript(exchanges.slice(-40))].join("\n").slice(0, 24_000);

@@ -21,12 +21,15 @@ import { createVectors } from "./vectors.ts";
 /** Characters of one recalled memory and of all of them in a prompt. */
 const recallChars = 500;
 const recallBudget = 1600;
+/** A turn waits this long for its memories; the search engine may be starting. */
+const recallMs = 1500;
 /** Rows the index takes in at once in the background, and how far behind it may be before that is begun. */
 const syncRows = 500;
 const syncBehind = 300;
 
 export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	const { store, workspace, clock, log } = options;
+	const waitMs = options.recallMs ?? recallMs;
 	const stampOf = createStamps(workspace.paths.workspace);
 	const indexFile = options.indexFile ?? join(workspace.paths.data, "memory-index.db");
 	let engine: { engine: Engine; timezone: string } | null = null;
@@ -43,7 +46,10 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			void engine.engine.close();
 			engine = null;
 		}
-		engine ??= { engine: (options.engine ?? ((how) => createEngineHost({ ...how, log })))({ mainFile: store.file, indexFile, timezone }), timezone };
+		engine ??= {
+			engine: (options.engine ?? ((how) => createEngineHost({ ...how, log })))({ mainFile: store.file, indexFile, timezone }),
+			timezone,
+		};
 		return engine.engine;
 	}
 
@@ -55,7 +61,10 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 				const state = await search().sync(vectors.model(), syncRows);
 				if (state.rebuilt !== null) {
 					log.warn("memory.index-rebuilt", { why: state.rebuilt });
-					options.onProblem?.("memory-index", `the memory's index was made anew (${state.rebuilt}); nothing is lost, words and meaning are found again as it goes on`);
+					options.onProblem?.(
+						"memory-index",
+						`the memory's index was made anew (${state.rebuilt}); nothing is lost, words and meaning are found again as it goes on`,
+					);
 				}
 				if (state.behind <= 0 || stopped) return;
 			}
@@ -134,23 +143,55 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		return text;
 	}
 
-	async function find(key: MemoryKey, conversationId: string | null, text: string, semantic: number, keyword: number, total: number): Promise<SearchAnswer> {
+	async function find(
+		key: MemoryKey,
+		conversationId: string | null,
+		text: string,
+		semantic: number,
+		keyword: number,
+		total: number,
+	): Promise<SearchAnswer> {
 		const current = vectors.model();
 		if (model !== current) {
 			model = current;
 			vectors.wake();
 		}
 		const vector = await vectors.ofQuestion(key, conversationId, text);
-		const answer = await search().search({ key, text: text.slice(0, 4000), vector, model: vectors.model(), now: clock.now(), semantic, keyword, total, loose: false });
+		const answer = await search().search({
+			key,
+			text: text.slice(0, 4000),
+			vector,
+			model: vectors.model(),
+			now: clock.now(),
+			semantic,
+			keyword,
+			total,
+			loose: false,
+		});
 		if (answer.behind > 0) sync();
 		return answer;
 	}
 
 	const toRecalled = (hit: SearchHit, by: "semantic" | "keyword", most: number): Recalled => {
 		const characters = [...hit.text];
-		return { id: hit.id, text: characters.length <= most ? hit.text : `${characters.slice(0, most - 1).join("")}…`, at: hit.at, source: hit.source, score: hit.score, by };
+		return {
+			id: hit.id,
+			text: characters.length <= most ? hit.text : `${characters.slice(0, most - 1).join("")}…`,
+			at: hit.at,
+			source: hit.source,
+			score: hit.score,
+			by,
+		};
 	};
-	const toFact = (row: FactRow): Fact => ({ id: row.id, text: row.text, source: row.source, at: row.refreshedAt, scope: row.owner, messageId: row.messageId, expiresAt: row.expiresAt });
+	const toFact = (row: FactRow): Fact => ({
+		id: row.id,
+		text: row.text,
+		source: row.source,
+		at: row.refreshedAt,
+		scope: row.owner,
+		messageId: row.messageId,
+		expiresAt: row.expiresAt,
+	});
 
 	return {
 		async start() {
@@ -174,10 +215,17 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			const { recallSemantic, recallKeyword } = options.settings();
 			if (recallSemantic + recallKeyword === 0) return [];
 			try {
-				const answer = await find(key, scope.conversationId, text, recallSemantic, recallKeyword, 0);
+				const answer = await within(waitMs, find(key, scope.conversationId, text, recallSemantic, recallKeyword, 0));
+				if (answer === null) {
+					log.warn("memory.recall-late", { conversation: scope.conversationId });
+					return [];
+				}
 				const found: Recalled[] = [];
 				let room = recallBudget;
-				for (const [hits, by] of [[answer.semantic, "semantic"], [answer.keyword, "keyword"]] as const) {
+				for (const [hits, by] of [
+					[answer.semantic, "semantic"],
+					[answer.keyword, "keyword"],
+				] as const) {
 					for (const hit of hits) {
 						if (room < 60) break;
 						const recalled = toRecalled(hit, by, Math.min(recallChars, room));
@@ -185,7 +233,14 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 						found.push(recalled);
 					}
 				}
-				if (found.length > 0) void store.entriesUsed(key, found.map((one) => one.id), clock.now()).catch((error) => log.warn("memory.used", { error: (error as Error).message }));
+				if (found.length > 0)
+					void store
+						.entriesUsed(
+							key,
+							found.map((one) => one.id),
+							clock.now(),
+						)
+						.catch((error) => log.warn("memory.used", { error: (error as Error).message }));
 				return found;
 			} catch (error) {
 				// A turn goes on without its memories rather than not at all.
@@ -217,7 +272,10 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			await background.facts(key);
 			const { recallSemantic, recallKeyword } = options.settings();
 			const answer = await find(key, null, query, recallSemantic, recallKeyword, limit);
-			return { semantic: answer.semantic.map((hit) => toRecalled(hit, "semantic", 20_000)), keyword: answer.keyword.map((hit) => toRecalled(hit, "keyword", 20_000)) };
+			return {
+				semantic: answer.semantic.map((hit) => toRecalled(hit, "semantic", 20_000)),
+				keyword: answer.keyword.map((hit) => toRecalled(hit, "keyword", 20_000)),
+			};
 		},
 
 		async importEntries(entries) {
@@ -226,7 +284,16 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 				if (text === "") return [];
 				const key = keyOfOwner(entry.person ?? "master");
 				const source = entry.source ?? "import";
-				return [entryOf(key, { id: `i-${shortHash(`${keyText(key)}|${entry.at}|${source}|${text}`)}`, at: entry.at, source, ref: null, conversationId: null, text: entry.text })];
+				return [
+					entryOf(key, {
+						id: `i-${shortHash(`${keyText(key)}|${entry.at}|${source}|${text}`)}`,
+						at: entry.at,
+						source,
+						ref: null,
+						conversationId: null,
+						text: entry.text,
+					}),
+				];
 			});
 			await addEntries(rows);
 			return { stored: rows.length };
@@ -241,7 +308,14 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			return (await facts.history(key)).map((row) => ({ ...toFact(row), state: row.state, supersededBy: row.supersededBy }));
 		},
 		async addFact(key, fact) {
-			const added = await facts.add(key, { text: oneLine(fact.text), source: "api", messageId: fact.messageId ?? null, conversationId: null, expiresAt: fact.expiresAt ?? null, at: clock.now() });
+			const added = await facts.add(key, {
+				text: oneLine(fact.text),
+				source: "api",
+				messageId: fact.messageId ?? null,
+				conversationId: null,
+				expiresAt: fact.expiresAt ?? null,
+				at: clock.now(),
+			});
 			return { fact: toFact(added.fact), outcome: added.outcome };
 		},
 		async removeFact(id) {
@@ -251,7 +325,10 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		forget: forgetting.forget,
 		async conversationRemoved(conversationId) {
 			const rows = await store.openExchanges(conversationId);
-			await store.setExchanges(rows.map((row) => row.exchange.id), { state: "gone" });
+			await store.setExchanges(
+				rows.map((row) => row.exchange.id),
+				{ state: "gone" },
+			);
 			shortTerm.evict(conversationId);
 			await workspace.remove(exchangesPath(conversationId));
 		},
@@ -271,5 +348,16 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	};
 }
 
-export { keyOf, keyOfOwner } from "./scope.ts";
+/** Null when `work` takes longer; what it brings or breaks later is nobody's concern then. */
+async function within<T>(limitMs: number, work: Promise<T>): Promise<T | null> {
+	let timer: NodeJS.Timeout | undefined;
+	work.catch(() => undefined);
+	try {
+		return await Promise.race([work, new Promise<null>((resolve) => (timer = setTimeout(() => resolve(null), limitMs)))]);
+	} finally {
+		clearTimeout(timer);
+	}
+}
+
 export type { MemoryOptions } from "./options.ts";
+export { keyOf, keyOfOwner } from "./scope.ts";

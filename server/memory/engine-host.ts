@@ -22,7 +22,13 @@ interface Running {
 }
 
 /** Beside the sources, beside a bundle, or below it. */
-const places = ["../store/memory-worker.ts", "./memory-worker.js", "./store/memory-worker.js", "../store/memory-worker.js", "../memory-worker.js"];
+const places = [
+	"../store/memory-worker.ts",
+	"./memory-worker.js",
+	"./store/memory-worker.js",
+	"../store/memory-worker.js",
+	"../memory-worker.js",
+];
 
 export function workerFile(base: string = import.meta.url): string {
 	const sources = base.endsWith(".ts");
@@ -37,7 +43,29 @@ export function workerFile(base: string = import.meta.url): string {
 /** What a process needs to run TypeScript sources: nothing for a build. */
 const execArgvFor = (file: string): string[] => (file.endsWith(".ts") ? ["--import", "tsx"] : []);
 
+/** In a process of its own where that is possible; else in this one, which is worse but works. */
 export function createEngineHost(options: EngineHostOptions): Engine & { pid(): number | null } {
+	let inside: Promise<Engine> | null = null;
+	let file: string;
+	try {
+		file = workerFile();
+	} catch (error) {
+		options.log.warn("memory.engine-inside", { error: (error as Error).message });
+		const engine = (): Promise<Engine> => {
+			inside ??= import("../store/memory-engine.ts").then((room) => room.createEngine(options));
+			return inside;
+		};
+		return {
+			search: async (request) => (await engine()).search(request),
+			sync: async (model, limit) => (await engine()).sync(model, limit),
+			close: async () => (await inside)?.close(),
+			pid: () => null,
+		};
+	}
+	return createChildHost(options, file);
+}
+
+function createChildHost(options: EngineHostOptions, file: string): Engine & { pid(): number | null } {
 	const { log, mainFile, indexFile, timezone } = options;
 	const idleMs = options.idleMs ?? 60_000;
 	const answerMs = options.answerMs ?? 5000;
@@ -55,10 +83,14 @@ export function createEngineHost(options: EngineHostOptions): Engine & { pid(): 
 	}
 
 	function start(): Running {
-		const file = workerFile();
 		// No keys and no settings of the daemon reach it.
 		const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: process.env.HOME, TZ: process.env.TZ };
-		const child = fork(file, [], { env, execArgv: [...execArgvFor(file), "--max-old-space-size=256"], serialization: "advanced", stdio: ["ignore", "ignore", "pipe", "ipc"] });
+		const child = fork(file, [], {
+			env,
+			execArgv: [...execArgvFor(file), "--max-old-space-size=256"],
+			serialization: "advanced",
+			stdio: ["ignore", "ignore", "pipe", "ipc"],
+		});
 		const made: Running = { child, waiting: new Map(), next: 1, ready: Promise.resolve() };
 		let stderr = "";
 		child.stderr?.setEncoding("utf8");
@@ -89,7 +121,14 @@ export function createEngineHost(options: EngineHostOptions): Engine & { pid(): 
 		return made;
 	}
 
-	function post(on: Running, call: { type: "open"; options: EngineOptions } | { type: "search"; request: SearchRequest } | { type: "sync"; model: string; limit: number }, limitMs: number): Promise<unknown> {
+	function post(
+		on: Running,
+		call:
+			| { type: "open"; options: EngineOptions }
+			| { type: "search"; request: SearchRequest }
+			| { type: "sync"; model: string; limit: number },
+		limitMs: number,
+	): Promise<unknown> {
 		return new Promise((resolve, reject) => {
 			const id = on.next++;
 			const timer = setTimeout(() => {
@@ -107,7 +146,10 @@ export function createEngineHost(options: EngineHostOptions): Engine & { pid(): 
 		});
 	}
 
-	async function call<T>(message: { type: "search"; request: SearchRequest } | { type: "sync"; model: string; limit: number }, limitMs: number): Promise<T> {
+	async function call<T>(
+		message: { type: "search"; request: SearchRequest } | { type: "sync"; model: string; limit: number },
+		limitMs: number,
+	): Promise<T> {
 		if (closed) throw new Error("the memory is stopped");
 		const on = running ?? start();
 		on.child.channel?.ref();

@@ -2,11 +2,16 @@
 import type { Exchange } from "../agent/types.ts";
 import { shortHash } from "./lines.ts";
 
-const text = (value: unknown): string => (typeof value === "string" ? value.toWellFormed() : value === null || value === undefined ? "" : String(value));
+const text = (value: unknown): string =>
+	typeof value === "string" ? value.toWellFormed() : value === null || value === undefined ? "" : String(value);
 
 /** The records of the file; null when it is not a list of records at all. Records without an id get one from their content. */
 export function parseExchanges(value: unknown): Exchange[] | null {
-	const list = Array.isArray(value) ? value : Array.isArray((value as { exchanges?: unknown } | null)?.exchanges) ? (value as { exchanges: unknown[] }).exchanges : null;
+	const list = Array.isArray(value)
+		? value
+		: Array.isArray((value as { exchanges?: unknown } | null)?.exchanges)
+			? (value as { exchanges: unknown[] }).exchanges
+			: null;
 	if (!list) return null;
 	const seen = new Set<string>();
 	return list.flatMap((raw: unknown) => {
@@ -19,7 +24,14 @@ export function parseExchanges(value: unknown): Exchange[] | null {
 		if (seen.has(id)) return [];
 		seen.add(id);
 		const at = typeof record.at === "number" ? record.at : Date.parse(text(record.at));
-		const exchange: Exchange = { id, at: Number.isFinite(at) ? at : 0, channel: text(record.channel), from: typeof record.from === "string" ? record.from : null, said, replied };
+		const exchange: Exchange = {
+			id,
+			at: Number.isFinite(at) ? at : 0,
+			channel: text(record.channel),
+			from: typeof record.from === "string" ? record.from : null,
+			said,
+			replied,
+		};
 		if (typeof record.tools === "string" && record.tools !== "") exchange.tools = record.tools;
 		return [exchange];
 	});
@@ -44,4 +56,9 @@ export function formatExchanges(exchanges: Exchange[]): string {
 
 /** True when both say the same (the file keeps whole milliseconds and no empty fields). */
 export const sameExchange = (a: Exchange, b: Exchange): boolean =>
-	a.said.toWellFormed() === b.said.toWellFormed() && a.replied.toWellFormed() === b.replied.toWellFormed() && a.from === b.from && a.channel === b.channel && (a.tools ?? "") === (b.tools ?? "") && Math.trunc(a.at) === Math.trunc(b.at);
+	a.said.toWellFormed() === b.said.toWellFormed() &&
+	a.replied.toWellFormed() === b.replied.toWellFormed() &&
+	a.from === b.from &&
+	a.channel === b.channel &&
+	(a.tools ?? "") === (b.tools ?? "") &&
+	Math.trunc(a.at) === Math.trunc(b.at);

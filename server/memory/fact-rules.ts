@@ -2,13 +2,19 @@
 import { fold } from "./text/normalise.ts";
 
 /** Letters and digits only, folded: what is left when wording's dress is off. */
-export const normOf = (text: string): string => fold(text).replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+export const normOf = (text: string): string =>
+	fold(text)
+		.replace(/[^\p{L}\p{N}]+/gu, " ")
+		.trim();
 
 /** Attributes that have one value at a time. */
 const attribute =
 	/birthday|birth date|date of birth|(?:phone|mobile|room|seat|flight|order|account|passport|plate|door|house|bus|shirt|shoe|ring) ?(?:number|no|size|code)?|number|address|e ?mail|password|passcode|pin|nickname|surname|age|height|weight|blood type|size|salary|rent|budget|price|job|occupation|employer|company|boss|manager|doctor|dentist|landlord|hometown|city|time ?zone|favou?rite|deadline|due date|appointment|wifi|username|version|status|password|wife|husband|capital|生日|电话|手机|号码|地址|邮箱|密码|口令|小名|昵称|外号|年龄|身高|体重|血型|尺码|鞋码|工资|薪水|房租|预算|价格|职业|工作|公司|老板|上司|经理|医生|牙医|房东|老家|城市|时区|最喜欢|最爱|截止|期限|预约|航班|座位|车牌|用户名|版本|状态|名字|妻子|老婆|丈夫|老公|name/;
 
-const links = [/^(.{2,60}?)\s+(?:is now|is|are|was|will be|has changed to|changed to|moved to|=)\s+(.+)$/, /^(.{2,40}?)(?:现在是|改成了?|改为|换成了?|变成了?|就是|是|为|叫做?|：|:)\s?(.+)$/];
+const links = [
+	/^(.{2,60}?)\s+(?:is now|is|are|was|will be|has changed to|changed to|moved to|=)\s+(.+)$/,
+	/^(.{2,40}?)(?:现在是|改成了?|改为|换成了?|变成了?|就是|是|为|叫做?|：|:)\s?(.+)$/,
+];
 
 /** Sentences whose beginning says what there can be only one of. */
 const verbs: [RegExp, string][] = [
@@ -22,17 +28,29 @@ const verbs: [RegExp, string][] = [
 	[/^(.{0,20}?)今?年?\s?\d+\s?岁/, "age"],
 ];
 
-const subject = (text: string): string => text.replace(/^(?:the|that|please|currently|now)\s+/, "").replace(/(?:现在|目前|的$)/g, "").replace(/\s+/g, " ").trim();
+const subject = (text: string): string =>
+	text
+		.replace(/^(?:the|that|please|currently|now)\s+/, "")
+		.replace(/(?:现在|目前|的$)/g, "")
+		.replace(/\s+/g, " ")
+		.trim();
 
 /**
  * Names what the fact is the value of ("my birthday", "lives: anna"), or null for a fact that may stand beside others.
  * Facts of one person with the same topic contradict each other when they are not the same.
  */
 export function topicOf(text: string): string | null {
-	const plain = fold(text).replace(/[’']s\b/g, " s").replace(/[.!。！]+$/u, "").replace(/\s+/g, " ").trim();
+	const plain = fold(text)
+		.replace(/[’']s\b/g, " s")
+		.replace(/[.!。！]+$/u, "")
+		.replace(/\s+/g, " ")
+		.trim();
 	for (const [pattern, name] of verbs) {
 		const found = pattern.exec(plain);
-		if (found) return `${name}: ${subject(found[1] ?? "").replace(/\b(?:has|have|is|are)$/, "").trim()}`;
+		if (found)
+			return `${name}: ${subject(found[1] ?? "")
+				.replace(/\b(?:has|have|is|are)$/, "")
+				.trim()}`;
 	}
 	for (const pattern of links) {
 		const found = pattern.exec(plain);

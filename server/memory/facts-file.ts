@@ -32,7 +32,10 @@ export function parseFacts(text: string): FactLine[] {
 	});
 }
 
-export function formatFact(fact: Pick<FactRow, "id" | "text" | "refreshedAt" | "source" | "messageId" | "expiresAt">, timezone: string): string {
+export function formatFact(
+	fact: Pick<FactRow, "id" | "text" | "refreshedAt" | "source" | "messageId" | "expiresAt">,
+	timezone: string,
+): string {
 	const origin = fact.source === "said" && fact.messageId ? `said, ${fact.messageId}` : fact.source;
 	const until = fact.expiresAt === null ? "" : `; until ${dayOf(fact.expiresAt, timezone)}`;
 	return `- ${oneLine(fact.text)} (${dayOf(fact.refreshedAt, timezone)}, ${origin}${until}) <!--f:${fact.id}-->`;
@@ -54,7 +57,8 @@ export function withFact(text: string, owner: string, id: string, line: string |
 		return `${begun === "" ? "# Facts" : begun}\n\n## ${owner}\n\n${line}\n`;
 	}
 	let end = head + 1;
-	for (let next = head + 1; next < rows.length && !/^#{1,2}\s/.test(rows[next] as string); next++) if ((rows[next] as string).trim() !== "") end = next + 1;
+	for (let next = head + 1; next < rows.length && !/^#{1,2}\s/.test(rows[next] as string); next++)
+		if ((rows[next] as string).trim() !== "") end = next + 1;
 	rows.splice(end, 0, ...(end === head + 1 ? ["", line] : [line]));
 	return rows.join("\n");
 }

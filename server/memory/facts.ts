@@ -41,7 +41,10 @@ export interface Facts {
 const path = "Fact.md";
 export const factId = (key: MemoryKey, norm: string): string => `f${shortHash(`${keyText(key)}|${norm}`)}`;
 
-export function createFacts(options: MemoryOptions, parts: { addEntries(entries: NewEntry[]): Promise<void>; removeEntries(key: MemoryKey, refs: string[]): Promise<void> }): Facts {
+export function createFacts(
+	options: MemoryOptions,
+	parts: { addEntries(entries: NewEntry[]): Promise<void>; removeEntries(key: MemoryKey, refs: string[]): Promise<void> },
+): Facts {
 	const { store, workspace, clock, log } = options;
 	const stampOf = createStamps(workspace.paths.workspace);
 	let stamp = "";
@@ -53,10 +56,21 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 		return result;
 	}
 
-	const entry = (fact: FactRow): NewEntry => entryOf(fact, { id: `${fact.id}-${shortHash(fact.text)}`, at: fact.refreshedAt, source: "fact", ref: fact.id, conversationId: null, text: fact.text });
+	const entry = (fact: FactRow): NewEntry =>
+		entryOf(fact, {
+			id: `${fact.id}-${shortHash(fact.text)}`,
+			at: fact.refreshedAt,
+			source: "fact",
+			ref: fact.id,
+			conversationId: null,
+			text: fact.text,
+		});
 
 	async function writeLine(owner: string, id: string, line: string | null): Promise<void> {
-		await workspace.update(path, (text) => withFact(text, owner, id, line), { by: "agent", reason: line === null ? "fact removed" : "fact" });
+		await workspace.update(path, (text) => withFact(text, owner, id, line), {
+			by: "agent",
+			reason: line === null ? "fact removed" : "fact",
+		});
 		stamp = stampOf(path);
 	}
 
@@ -72,16 +86,38 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 		const topic = topicOf(given.text);
 		const same = active.find((fact) => fact.norm === norm);
 		// A fact of the same topic that was said again later stands.
-		const older = topic === null ? [] : active.filter((fact) => fact.norm !== norm && fact.refreshedAt <= given.at && topicOf(fact.text) === topic);
+		const older =
+			topic === null ? [] : active.filter((fact) => fact.norm !== norm && fact.refreshedAt <= given.at && topicOf(fact.text) === topic);
 		const id = same?.id ?? factId(key, norm);
 		const expiresAt = given.expiresAt ?? same?.expiresAt ?? null;
 		const fact: FactRow = same
 			? { ...same, refreshedAt: Math.max(same.refreshedAt, given.at), expiresAt }
-			: { ...key, id, text: given.text, norm, source: given.source, messageId: given.messageId, conversationId: given.conversationId, at: given.at, refreshedAt: given.at, expiresAt, state: "active", supersededBy: null };
+			: {
+					...key,
+					id,
+					text: given.text,
+					norm,
+					source: given.source,
+					messageId: given.messageId,
+					conversationId: given.conversationId,
+					at: given.at,
+					refreshedAt: given.at,
+					expiresAt,
+					state: "active",
+					supersededBy: null,
+				};
 		// The file first: a row whose line is missing reads as removed by hand, a line whose row is missing is taken in.
 		await writeLine(key.owner, id, formatFact(fact, options.timezone()));
 		if (same) await store.setFact(key, id, { refreshedAt: fact.refreshedAt, expiresAt });
-		else if (await store.fact(key, id)) await store.setFact(key, id, { text: fact.text, refreshedAt: fact.refreshedAt, expiresAt, state: "active", supersededBy: null, messageId: given.messageId });
+		else if (await store.fact(key, id))
+			await store.setFact(key, id, {
+				text: fact.text,
+				refreshedAt: fact.refreshedAt,
+				expiresAt,
+				state: "active",
+				supersededBy: null,
+				messageId: given.messageId,
+			});
 		else await store.addFact(fact);
 		for (const old of older) {
 			await store.setFact(key, old.id, { state: "superseded", supersededBy: id });
@@ -110,7 +146,8 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 				const kept = await workspace.quarantine(path, file.problem ?? "it is empty");
 				options.onProblem?.("file-damaged", `${path} was damaged; it was kept as ${kept} and written anew from the database`);
 			}
-			for (const key of keys) for (const fact of await store.facts(key, "active")) await writeLine(key.owner, fact.id, formatFact(fact, options.timezone()));
+			for (const key of keys)
+				for (const fact of await store.facts(key, "active")) await writeLine(key.owner, fact.id, formatFact(fact, options.timezone()));
 			stamp = stampOf(path);
 			return;
 		}
@@ -128,7 +165,8 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 				}
 				if (line?.until) {
 					const expiresAt = endOfDay(instantOf(line.until, options.timezone()) ?? clock.now(), options.timezone());
-					if (fact.expiresAt === null || Math.abs(expiresAt - fact.expiresAt) > 86_400_000) await store.setFact(key, fact.id, { expiresAt });
+					if (fact.expiresAt === null || Math.abs(expiresAt - fact.expiresAt) > 86_400_000)
+						await store.setFact(key, fact.id, { expiresAt });
 				}
 			}
 		}
@@ -143,11 +181,27 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 		const id = line.id ?? factId(key, normOf(line.text));
 		const at = clock.now();
 		const expiresAt = line.until ? endOfDay(instantOf(line.until, options.timezone()) ?? at, options.timezone()) : null;
-		const fact: FactRow = { ...key, id, text: line.text, norm: normOf(line.text), source: "file", messageId: null, conversationId: null, at, refreshedAt: at, expiresAt, state: "active", supersededBy: null };
+		const fact: FactRow = {
+			...key,
+			id,
+			text: line.text,
+			norm: normOf(line.text),
+			source: "file",
+			messageId: null,
+			conversationId: null,
+			at,
+			refreshedAt: at,
+			expiresAt,
+			state: "active",
+			supersededBy: null,
+		};
 		if (await store.fact(key, id)) await store.setFact(key, id, { text: fact.text, norm: fact.norm, state: "active", supersededBy: null });
 		else await store.addFact(fact);
 		if (line.id) return replaceEntry(fact);
-		await workspace.update(path, (text) => markFact(text, line, formatFact(fact, options.timezone())), { by: "program", reason: "a fact written by hand got its id" });
+		await workspace.update(path, (text) => markFact(text, line, formatFact(fact, options.timezone())), {
+			by: "program",
+			reason: "a fact written by hand got its id",
+		});
 		stamp = stampOf(path);
 		await replaceEntry(fact);
 	}
@@ -216,7 +270,14 @@ export function createFacts(options: MemoryOptions, parts: { addEntries(entries:
 					return;
 				}
 				const expiresAt = typeof row.expiresAt === "number" ? row.expiresAt : null;
-				await addNow(key, { text: String(row.text ?? ""), source: "said", messageId: typeof row.messageId === "string" ? row.messageId : null, conversationId: job.conversationId, expiresAt, at: job.createdAt });
+				await addNow(key, {
+					text: String(row.text ?? ""),
+					source: "said",
+					messageId: typeof row.messageId === "string" ? row.messageId : null,
+					conversationId: job.conversationId,
+					expiresAt,
+					at: job.createdAt,
+				});
 			}),
 		expire: () =>
 			inTurn(async () => {

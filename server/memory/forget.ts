@@ -36,7 +36,8 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 	const by = { by: "person", reason: "forgotten" } as const;
 	const nothing = (): Forgotten => ({ messages: 0, exchanges: 0, summaryLines: 0, diaryLines: 0, memories: 0, facts: 0 });
 
-	const diaryPages = async (owner: string): Promise<string[]> => (await workspace.list(diaryFolder(owner), 20_000)).map((entry) => entry.path).filter((path) => /\/\d{4}-\d{2}-\d{2}\.md$/.test(path));
+	const diaryPages = async (owner: string): Promise<string[]> =>
+		(await workspace.list(diaryFolder(owner), 20_000)).map((entry) => entry.path).filter((path) => /\/\d{4}-\d{2}-\d{2}\.md$/.test(path));
 
 	/** Older versions of the prompt files hold what was removed from them: it goes there too. */
 	async function scrubVersions(texts: string[]): Promise<void> {
@@ -89,7 +90,16 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 		const archived = await removeEntries(key, { refs: [lineId] });
 		report.memories += archived;
 		if (archived > 0 && rest !== "") {
-			await store.addEntries([entryOf(key, { id: `s-${keyText(key)}-${lineId}-${clock.now().toString(36)}`, at: clock.now(), source: "summary", ref: lineId, conversationId: null, text: rest })]);
+			await store.addEntries([
+				entryOf(key, {
+					id: `s-${keyText(key)}-${lineId}-${clock.now().toString(36)}`,
+					at: clock.now(),
+					source: "summary",
+					ref: lineId,
+					conversationId: null,
+					text: rest,
+				}),
+			]);
 			vectors.wake();
 		}
 	}
@@ -113,7 +123,9 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 	}
 
 	async function exchangesGone(ids: string[], within: MemoryKey | undefined, report: Forgotten): Promise<MemoryKey[]> {
-		const rows = (await store.exchangesOf(ids)).filter((row) => !within || (row.owner === within.owner && row.audience === within.audience));
+		const rows = (await store.exchangesOf(ids)).filter(
+			(row) => !within || (row.owner === within.owner && row.audience === within.audience),
+		);
 		const keys = new Map<string, MemoryKey>();
 		const lines = new Map<string, MemoryKey>();
 		for (const row of rows) {
@@ -122,7 +134,14 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 			for (const job of await store.compressionsOf(row.conversationId)) {
 				if ((job.payload as { ids?: string[] } | null)?.ids?.includes(row.exchange.id)) await store.clearJobResult(job.position);
 			}
-			await store.setExchangeBody(row.exchange.id, { id: row.exchange.id, at: row.exchange.at, channel: row.exchange.channel, from: null, said: "", replied: "" });
+			await store.setExchangeBody(row.exchange.id, {
+				id: row.exchange.id,
+				at: row.exchange.at,
+				channel: row.exchange.channel,
+				from: null,
+				said: "",
+				replied: "",
+			});
 			await store.setExchanges([row.exchange.id], { state: "gone" });
 			await shortTerm.drop(row.conversationId, [row.exchange.id]);
 			report.exchanges++;
@@ -198,7 +217,10 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 			await store.redactMessages(ids);
 			report.messages += ids.length;
 		}
-		const texts = [...(await facts.history(key)).map((fact) => fact.text), ...(await people.profile(owner)).split("\n").map((row) => row.replace(/^\s*[-*+]\s+/, ""))];
+		const texts = [
+			...(await facts.history(key)).map((fact) => fact.text),
+			...(await people.profile(owner)).split("\n").map((row) => row.replace(/^\s*[-*+]\s+/, "")),
+		];
 		report.exchanges = (await store.removeOwner(owner)) - report.facts - report.memories;
 		await removeEntries(key, { refs: [] });
 		for (const conversationId of conversations) {
@@ -218,7 +240,11 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 		const timezone = options.timezone();
 		const now = clock.now();
 		const today = dayOf(now, timezone);
-		await workspace.update(diaryPath(owner, today), (text) => addToDiary(text, today, [{ id: `r${shortHash(`${owner} ${now}`)}`, when: minuteOf(now, timezone), text: removedMark }]), by);
+		await workspace.update(
+			diaryPath(owner, today),
+			(text) => addToDiary(text, today, [{ id: `r${shortHash(`${owner} ${now}`)}`, when: minuteOf(now, timezone), text: removedMark }]),
+			by,
+		);
 		vectors.forgetQuestions();
 		return report;
 	}

@@ -13,7 +13,8 @@ const pattern = /^\s*[-*+]\s+(?:(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)\s+)?(.*?)\s
 export const shortHash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 12);
 
 /** One line of text, without what would break a line or a comment. */
-export const oneLine = (text: string): string => text.replaceAll("<!--", "<! --").replaceAll("-->", "-- >").replace(/\s+/g, " ").trim().toWellFormed();
+export const oneLine = (text: string): string =>
+	text.replaceAll("<!--", "<! --").replaceAll("-->", "-- >").replace(/\s+/g, " ").trim().toWellFormed();
 
 export const formatLine = (line: MemoryLine): string => `- ${line.when ? `${line.when} ` : ""}${oneLine(line.text)} <!--m:${line.id}-->`;
 
@@ -76,7 +77,9 @@ export function diaryHead(head: DiaryHead): string {
 export function withHead(text: string, head: DiaryHead): string {
 	const found = front.exec(text);
 	if (!found) return `${diaryHead(head)}\n${text.replace(/^\n+/, "")}`;
-	const kept = (found[1] as string).split("\n").filter((row) => row.trim() !== "" && !/^(date|summary|people|channels)\s*:/.test(row) && !/^\s/.test(row));
+	const kept = (found[1] as string)
+		.split("\n")
+		.filter((row) => row.trim() !== "" && !/^(date|summary|people|channels)\s*:/.test(row) && !/^\s/.test(row));
 	const made = diaryHead(head);
 	const joined = kept.length === 0 ? made : made.replace(/---\n$/, `${kept.join("\n")}\n---\n`);
 	return joined + text.slice(found[0].length);

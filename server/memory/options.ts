@@ -14,7 +14,14 @@ export interface MemorySettings {
 	recallKeyword: number;
 }
 
-export const defaultSettings: MemorySettings = { exchanges: 8, compress: 4, summaryLines: 12, archive: 4, recallSemantic: 2, recallKeyword: 2 };
+export const defaultSettings: MemorySettings = {
+	exchanges: 8,
+	compress: 4,
+	summaryLines: 12,
+	archive: 4,
+	recallSemantic: 2,
+	recallKeyword: 2,
+};
 
 /** Turns texts into vectors. `model` names it in rows, status and page; a vector of another model is never compared with it. */
 export interface Embedder {
@@ -53,6 +60,8 @@ export interface MemoryOptions {
 	patienceMs?: number;
 	/** Put off writing Memory.json, so that quick messages share a write. Default 100 ms, then at most every 2 s. */
 	flushMs?: number;
+	/** How long a turn waits for its memories. Default 1,500. */
+	recallMs?: number;
 	/** Called when a person should know of a damaged file or of vectors being made again. */
 	onProblem?(kind: string, message: string): void;
 }

@@ -17,7 +17,10 @@ export function sectionOf(text: string, name: string): string {
 	const head = rows.findIndex((row) => /^##\s+/.test(row) && row.replace(/^##\s+/, "").trim() === name);
 	if (head < 0) return "";
 	const end = rows.findIndex((row, at) => at > head && /^#{1,2}\s/.test(row));
-	return rows.slice(head + 1, end < 0 ? undefined : end).join("\n").trim();
+	return rows
+		.slice(head + 1, end < 0 ? undefined : end)
+		.join("\n")
+		.trim();
 }
 
 const bullet = /^\s*[-*+]\s+/;
@@ -110,9 +113,17 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 		const once = `cut ${path}`;
 		if (!reported.has(once)) {
 			reported.add(once);
-			options.onProblem?.("file-long", `${path} is longer than a prompt should carry (${characters.length} characters); the model sees the first ${longestSection}`);
+			options.onProblem?.(
+				"file-long",
+				`${path} is longer than a prompt should carry (${characters.length} characters); the model sees the first ${longestSection}`,
+			);
 		}
-		return [{ name, text: `${characters.slice(0, longestSection).join("")}\n[cut here: ${characters.length - longestSection} more characters in ${path}]` }];
+		return [
+			{
+				name,
+				text: `${characters.slice(0, longestSection).join("")}\n[cut here: ${characters.length - longestSection} more characters in ${path}]`,
+			},
+		];
 	};
 
 	async function change(path: string, heading: string | null, given: LineChange, reason: string): Promise<boolean> {
@@ -136,7 +147,8 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 			if (key.owner === "master") return [...identity, ...block("master", await read("MASTER.md"), "MASTER.md")];
 			return [...identity, ...block("user", sectionOf(await read("USER.md"), key.owner), "USER.md")];
 		},
-		updatePerson: (person, given, reason) => (person === "master" ? change("MASTER.md", null, given, reason) : change("USER.md", person, given, reason)),
+		updatePerson: (person, given, reason) =>
+			person === "master" ? change("MASTER.md", null, given, reason) : change("USER.md", person, given, reason),
 		updateIdentity: (given, reason) => change("IDENTITY.md", null, given, reason),
 		updateAgentNotes: (given, reason) => change("Agent.md", "Notes", given, reason),
 		profile: async (person) => (person === "master" ? (await read("MASTER.md")).trim() : sectionOf(await read("USER.md"), person)),
@@ -145,7 +157,8 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 			await workspace.update(
 				path,
 				(text) => {
-					if (person === "master") return text.trim() === "" ? null : `${text.split("\n").find((row) => row.startsWith("# ")) ?? "# Master"}\n`;
+					if (person === "master")
+						return text.trim() === "" ? null : `${text.split("\n").find((row) => row.startsWith("# ")) ?? "# Master"}\n`;
 					const rows = text.split("\n");
 					const head = rows.findIndex((row) => /^##\s+/.test(row) && row.replace(/^##\s+/, "").trim() === person);
 					if (head < 0) return null;

@@ -60,7 +60,9 @@ function askedTerms(index: MemoryIndex, scope: ScopeStats, terms: Term[], made: 
 		const idf = Math.log(1 + (scope.docs - frequency + 0.5) / (frequency + 0.5));
 		asked.set(token, { token, weight: kindBoost * idf, counts, frequency, of: of ? [of] : [] });
 	};
-	for (const term of terms) if (!term.stop) add(term.token, kindWeight[term.kind], term.kind !== "char" && term.kind !== "concept" && term.kind !== "gram", term.of);
+	for (const term of terms)
+		if (!term.stop)
+			add(term.token, kindWeight[term.kind], term.kind !== "char" && term.kind !== "concept" && term.kind !== "gram", term.of);
 	// A question of one or two characters has nothing else to go by.
 	if (![...asked.values()].some((one) => one.counts)) for (const one of asked.values()) one.counts = true;
 	for (const mark of made) add(mark, made.length > 4 ? 0.5 : 0.9, false);
@@ -79,7 +81,13 @@ function pickForMatch(asked: Asked[]): string[] {
 	return picked;
 }
 
-function scoreDoc(doc: IndexDoc, asked: Asked[], averageLength: number, made: Set<string>, rareAt: number): { own: number; covered: number; rare: boolean } {
+function scoreDoc(
+	doc: IndexDoc,
+	asked: Asked[],
+	averageLength: number,
+	made: Set<string>,
+	rareAt: number,
+): { own: number; covered: number; rare: boolean } {
 	const counts = new Map<string, number>();
 	for (const token of doc.seg.split(" ")) counts.set(token, (counts.get(token) ?? 0) + 1);
 	let own = 0;
@@ -168,7 +176,12 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 		return { mean, spread: Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length) };
 	}
 
-	function neighboursOf(scope: ScopeStats, ranked: Scored[], known: Map<number, Scored>, score: (doc: IndexDoc) => Scored): Map<number, { before: number | null; after: number | null }> {
+	function neighboursOf(
+		scope: ScopeStats,
+		ranked: Scored[],
+		known: Map<number, Scored>,
+		score: (doc: IndexDoc) => Scored,
+	): Map<number, { before: number | null; after: number | null }> {
 		const links = new Map<number, { before: number | null; after: number | null }>();
 		const missing = new Set<number>();
 		for (const one of ranked.slice(0, 16)) {
@@ -186,7 +199,12 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			if (!scope || scope.docs === 0) return { semantic: [], keyword: [] };
 			const folded = fold(request.text);
 			const terms = termsOf(request.text.slice(0, 2000), cutter(request.text));
-			const made = askedMarks(folded, terms.filter((term) => term.kind === "date").map((term) => term.token), request.now, timezone);
+			const made = askedMarks(
+				folded,
+				terms.filter((term) => term.kind === "date").map((term) => term.token),
+				request.now,
+				timezone,
+			);
 			const asked = askedTerms(index, scope, terms, made);
 			// Words that no memory has tell less of what is missing than of how the question is put.
 			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight * (one.frequency === 0 ? unknownWeight : 1) : 0), 0);
@@ -212,7 +230,10 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			// Lexical vectors know wording only: where the words have found enough, they find nothing else.
 			const lexical = request.model === lexicalModel;
 			const enough = lexical && [...known.values()].filter(isClose).length >= 2 * (request.semantic + request.keyword);
-			const near = request.vector && !enough ? index.nearest(scope, request.model, request.vector, nearestCount).filter((position) => !known.has(position)) : [];
+			const near =
+				request.vector && !enough
+					? index.nearest(scope, request.model, request.vector, nearestCount).filter((position) => !known.has(position))
+					: [];
 			for (const doc of index.docs(near)) known.set(doc.position, score(doc));
 			const byOwn = [...known.values()].sort((x, y) => y.own - x.own);
 			const links = neighboursOf(scope, byOwn, known, score);
@@ -236,7 +257,11 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			}
 
 			// The far end of the candidates is not worth reading.
-			const worth = new Set([...byOwn.slice(0, readCount).map((one) => one.doc.position), ...near, ...[...lifted.keys()].filter((position) => (lifted.get(position) ?? 0) > 0 || known.has(position)).slice(0, readCount)]);
+			const worth = new Set([
+				...byOwn.slice(0, readCount).map((one) => one.doc.position),
+				...near,
+				...[...lifted.keys()].filter((position) => (lifted.get(position) ?? 0) > 0 || known.has(position)).slice(0, readCount),
+			]);
 			const entries = new Map<number, MainEntry>();
 			for (const entry of index.entries([...worth])) entries.set(entry.position, entry);
 			const alive = [...known.values()].filter((one) => {
@@ -284,7 +309,12 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 					rank: (one.own + 0.15 * (lifted.get(one.doc.position) ?? 0)) * standing(entries.get(one.doc.position) as MainEntry, request.now),
 					shown: Math.min(1, one.cover),
 				}));
-			const vectors = request.vector ? index.vectors(alive.map((one) => one.doc.position), request.model) : new Map<number, Float32Array>();
+			const vectors = request.vector
+				? index.vectors(
+						alive.map((one) => one.doc.position),
+						request.model,
+					)
+				: new Map<number, Float32Array>();
 			const ground = request.vector && !lexical ? background(scope, request.model, request.vector) : null;
 			const closeAt = ground ? Math.max(ground.mean + 2.5 * ground.spread, 0.15) : 0.25;
 			const semanticRanked: { one: Scored; rank: number; shown: number }[] = [];
@@ -322,7 +352,12 @@ const spoken = /^[\p{L}\p{N} .'’_-]{1,30}[:：]/u;
  * True when this memory carries on one that is close to what was asked: the answer to its question, or what was said just before or after it
  * in a conversation.
  */
-function answers(one: Scored, links: Map<number, { before: number | null; after: number | null }>, known: Map<number, Scored>, entries: Map<number, MainEntry>): boolean {
+function answers(
+	one: Scored,
+	links: Map<number, { before: number | null; after: number | null }>,
+	known: Map<number, Scored>,
+	entries: Map<number, MainEntry>,
+): boolean {
 	for (const [position, link] of links) {
 		if (link.after !== one.doc.position && link.before !== one.doc.position) continue;
 		const other = known.get(position) as Scored;

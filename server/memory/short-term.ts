@@ -73,14 +73,28 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		(await store.openExchanges(conversationId)).filter((row) => row.owner === key.owner && row.audience === key.audience);
 
 	async function open(key: MemoryKey, conversationId: string): Promise<Place> {
-		const place: Place = { conversationId, key, rows: await openRows(key, conversationId), pending: new Set(), stamp: "", version: null, dirty: false, flushedAt: 0, timer: null, last: Promise.resolve(), usedAt: clock.now() };
+		const place: Place = {
+			conversationId,
+			key,
+			rows: await openRows(key, conversationId),
+			pending: new Set(),
+			stamp: "",
+			version: null,
+			dirty: false,
+			flushedAt: 0,
+			timer: null,
+			last: Promise.resolve(),
+			usedAt: clock.now(),
+		};
 		const missed = (await options.recent?.(conversationId, recentChecked)) ?? [];
 		if (missed.length > 0) {
 			const known = await store.knownExchanges(missed.map((one) => one.id));
-			for (const exchange of missed) if (!known.has(exchange.id) && (await store.addExchange({ ...key, conversationId, exchange }))) place.dirty = true;
+			for (const exchange of missed)
+				if (!known.has(exchange.id) && (await store.addExchange({ ...key, conversationId, exchange }))) place.dirty = true;
 			if (place.dirty) place.rows = await openRows(key, conversationId);
 		}
-		for (const job of await store.compressionsOf(conversationId)) for (const id of (job.payload as { ids?: string[] } | null)?.ids ?? []) place.pending.add(id);
+		for (const job of await store.compressionsOf(conversationId))
+			for (const id of (job.payload as { ids?: string[] } | null)?.ids ?? []) place.pending.add(id);
 		await look(place);
 		if (place.rows.some((row) => row.state === "new")) place.dirty = true;
 		await batch(place);
@@ -170,7 +184,11 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		for (const exchange of byId.values()) {
 			if (known.has(exchange.id)) place.dirty = true;
 			else {
-				await store.addExchange({ ...place.key, conversationId: place.conversationId, exchange: { ...exchange, at: exchange.at || clock.now() } });
+				await store.addExchange({
+					...place.key,
+					conversationId: place.conversationId,
+					exchange: { ...exchange, at: exchange.at || clock.now() },
+				});
 				await store.setExchanges([exchange.id], { state: "filed" });
 				added = true;
 			}
@@ -188,7 +206,15 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			const ids = free.slice(0, Math.max(1, compress)).map((row) => row.exchange.id);
 			for (const id of ids) place.pending.add(id);
 			const now = clock.now();
-			await store.addJob({ ...place.key, key: `compress:${ids[0]}`, kind: "compress", conversationId: place.conversationId, payload: { ids }, notBefore: now, createdAt: now });
+			await store.addJob({
+				...place.key,
+				key: `compress:${ids[0]}`,
+				kind: "compress",
+				conversationId: place.conversationId,
+				payload: { ids },
+				notBefore: now,
+				createdAt: now,
+			});
 			made = true;
 		}
 		if (made) onBatch();
@@ -219,13 +245,20 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			place.dirty = false;
 			const rows = [...place.rows];
 			try {
-				const file = await workspace.write(path, formatExchanges(rows.map((row) => row.exchange)), { by: "program", reason: "exchanges", base: place.version });
+				const file = await workspace.write(path, formatExchanges(rows.map((row) => row.exchange)), {
+					by: "program",
+					reason: "exchanges",
+					base: place.version,
+				});
 				place.version = file.version;
 				place.stamp = stampOf(path);
 				place.flushedAt = Date.now();
 				const fresh = rows.filter((row) => row.state === "new");
 				if (fresh.length > 0) {
-					await store.setExchanges(fresh.map((row) => row.exchange.id), { state: "filed" });
+					await store.setExchanges(
+						fresh.map((row) => row.exchange.id),
+						{ state: "filed" },
+					);
 					for (const row of fresh) row.state = "filed";
 				}
 				return;
@@ -236,7 +269,13 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 					continue;
 				}
 				// The rows hold everything: the file follows when it can be written again.
-				problem("file-not-written", path, error instanceof WorkspaceRefused ? error.message : `${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`);
+				problem(
+					"file-not-written",
+					path,
+					error instanceof WorkspaceRefused
+						? error.message
+						: `${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? (error as Error).message}`,
+				);
 				return;
 			}
 		}
@@ -299,7 +338,11 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		async drop(conversationId, ids) {
 			const known = places.get(conversationId);
 			const rows = await store.exchangesOf(ids);
-			const place = known ? await known : rows[0] ? await placeOf({ owner: rows[0].owner, audience: rows[0].audience }, conversationId) : null;
+			const place = known
+				? await known
+				: rows[0]
+					? await placeOf({ owner: rows[0].owner, audience: rows[0].audience }, conversationId)
+					: null;
 			if (!place) return;
 			await inTurn(place, async () => {
 				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));

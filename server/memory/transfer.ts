@@ -56,13 +56,28 @@ export function createTransfer(parts: TransferParts): Pick<MemoryAdmin, "exportP
 			const files: Record<string, string> = {};
 			const known = await facts.list(key);
 			const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
-			files["facts.json"] = `${JSON.stringify((await facts.history(key)).map((fact) => ({ id: fact.id, text: fact.text, state: fact.state, source: fact.source, messageId: fact.messageId, at: iso(fact.at), refreshedAt: iso(fact.refreshedAt), expiresAt: iso(fact.expiresAt), supersededBy: fact.supersededBy })), null, "\t")}\n`;
+			files["facts.json"] = `${JSON.stringify(
+				(await facts.history(key)).map((fact) => ({
+					id: fact.id,
+					text: fact.text,
+					state: fact.state,
+					source: fact.source,
+					messageId: fact.messageId,
+					at: iso(fact.at),
+					refreshedAt: iso(fact.refreshedAt),
+					expiresAt: iso(fact.expiresAt),
+					supersededBy: fact.supersededBy,
+				})),
+				null,
+				"\t",
+			)}\n`;
 			files["facts.md"] = `# Facts\n\n${known.map((fact) => `- ${fact.text}`).join("\n")}\n`;
 			const profile = await people.profile(key.owner);
 			if (profile !== "") files["profile.md"] = `${profile}\n`;
 			const summary = await workspace.read(summaryPath(key.owner));
 			if (summary.exists) files["SUMMARY.md"] = summary.text;
-			for (const entry of await workspace.list(diaryFolder(key.owner), 20_000)) files[`diary/${entry.path.split("/").at(-1)}`] = (await workspace.read(entry.path)).text;
+			for (const entry of await workspace.list(diaryFolder(key.owner), 20_000))
+				files[`diary/${entry.path.split("/").at(-1)}`] = (await workspace.read(entry.path)).text;
 			const memories: unknown[] = [];
 			for (let after = 0; ; ) {
 				const rows = await store.entriesOf(key, after, page);
@@ -113,7 +128,8 @@ export function createTransfer(parts: TransferParts): Pick<MemoryAdmin, "exportP
 				report.taken.push({ from: name, to, items });
 			}
 
-			if ((await textOf("SOUL.md")) !== null) report.skipped.push({ from: "SOUL.md", why: "who the agent is, a person decides: copy what you want into SOUL.md by hand" });
+			if ((await textOf("SOUL.md")) !== null)
+				report.skipped.push({ from: "SOUL.md", why: "who the agent is, a person decides: copy what you want into SOUL.md by hand" });
 			await profile("USER.md", (text) => people.updatePerson("master", { text }, "import"), "MASTER.md");
 			await profile("IDENTITY.md", (text) => people.updateIdentity({ text }, "import"), "IDENTITY.md");
 
@@ -124,9 +140,26 @@ export function createTransfer(parts: TransferParts): Pick<MemoryAdmin, "exportP
 				const entries: NewEntry[] = [];
 				for (const piece of piecesOf(memory)) {
 					if (piece.item) {
-						await facts.add(master, { text: piece.heading && piece.text.length < 30 ? `${piece.heading}: ${piece.text}` : piece.text, source: "import", messageId: null, conversationId: null, expiresAt: null, at });
+						await facts.add(master, {
+							text: piece.heading && piece.text.length < 30 ? `${piece.heading}: ${piece.text}` : piece.text,
+							source: "import",
+							messageId: null,
+							conversationId: null,
+							expiresAt: null,
+							at,
+						});
 						items++;
-					} else entries.push(entryOf(master, { id: `m-${shortHash(`${keyText(master)}|${piece.text}`)}`, at, source: "import", ref: null, conversationId: null, text: piece.heading ? `${piece.heading}: ${piece.text}` : piece.text }));
+					} else
+						entries.push(
+							entryOf(master, {
+								id: `m-${shortHash(`${keyText(master)}|${piece.text}`)}`,
+								at,
+								source: "import",
+								ref: null,
+								conversationId: null,
+								text: piece.heading ? `${piece.heading}: ${piece.text}` : piece.text,
+							}),
+						);
 				}
 				await addEntries(entries);
 				report.taken.push({ from: "MEMORY.md", to: "Fact.md", items });
@@ -143,13 +176,31 @@ export function createTransfer(parts: TransferParts): Pick<MemoryAdmin, "exportP
 				const text = await textOf(`memory/${name}`);
 				if (text === null) continue;
 				const pieces = piecesOf(text);
-				const lines = pieces.map((piece): MemoryLine => ({ id: `i${shortHash(`${date} ${piece.text}`)}`, when: minuteOf(at, timezone), text: piece.heading && piece.heading !== date ? `${piece.heading}: ${piece.text}` : piece.text }));
+				const lines = pieces.map(
+					(piece): MemoryLine => ({
+						id: `i${shortHash(`${date} ${piece.text}`)}`,
+						when: minuteOf(at, timezone),
+						text: piece.heading && piece.heading !== date ? `${piece.heading}: ${piece.text}` : piece.text,
+					}),
+				);
 				await workspace.update(diaryPath("master", date), (old) => addToDiary(old, date, lines), { by: "person", reason: "import" });
-				await addEntries(lines.map((line) => entryOf(master, { id: `s-${keyText(master)}-${line.id}`, at, source: "import", ref: line.id, conversationId: null, text: line.text })));
+				await addEntries(
+					lines.map((line) =>
+						entryOf(master, {
+							id: `s-${keyText(master)}-${line.id}`,
+							at,
+							source: "import",
+							ref: line.id,
+							conversationId: null,
+							text: line.text,
+						}),
+					),
+				);
 				report.taken.push({ from: `memory/${name}`, to: diaryPath("master", date), items: lines.length });
 			}
 			for (const name of ["AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md"]) {
-				if (await lstat(join(folder, name)).catch(() => null)) report.skipped.push({ from: name, why: "instructions of another agent; read it and put what you want into Agent.md" });
+				if (await lstat(join(folder, name)).catch(() => null))
+					report.skipped.push({ from: name, why: "instructions of another agent; read it and put what you want into Agent.md" });
 			}
 			return report;
 		},

@@ -3,8 +3,8 @@
  * again when the model changes. Words are searched meanwhile.
  */
 import type { MemoryKey, PendingVector } from "../store/memory-store.ts";
-import type { Embedder, MemoryOptions } from "./options.ts";
 import { shortHash } from "./lines.ts";
+import type { Embedder, MemoryOptions } from "./options.ts";
 import { keyText } from "./scope.ts";
 import { lexicalModel, lexicalVector } from "./text/lexical.ts";
 
@@ -57,12 +57,18 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		return size === undefined ? given.model : `${given.model}/${size}`;
 	}
 
-	async function ask(given: Embedder, texts: string[], context: { owner: string; conversationId: string | null }, limitMs: number): Promise<Float32Array[]> {
+	async function ask(
+		given: Embedder,
+		texts: string[],
+		context: { owner: string; conversationId: string | null },
+		limitMs: number,
+	): Promise<Float32Array[]> {
 		const vectors = await given.embed(texts, context, AbortSignal.any([stopping.signal, AbortSignal.timeout(limitMs)]));
 		if (vectors.length !== texts.length) throw new Error(`${vectors.length} vectors for ${texts.length} texts`);
 		const made = vectors.map((vector) => Float32Array.from(vector));
 		const size = made[0]?.length ?? 0;
-		if (size === 0 || made.some((vector) => vector.length !== size || vector.some((value) => !Number.isFinite(value)))) throw new Error("vectors of unequal size or with broken numbers");
+		if (size === 0 || made.some((vector) => vector.length !== size || vector.some((value) => !Number.isFinite(value))))
+			throw new Error("vectors of unequal size or with broken numbers");
 		if (sizes.get(given.model) !== size) {
 			const known = sizes.has(given.model);
 			sizes.set(given.model, size);
@@ -91,12 +97,28 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		for (const row of rows) groups.set(keyText(row), [...(groups.get(keyText(row)) ?? []), row]);
 		for (const group of groups.values()) {
 			const key = group[0] as PendingVector;
-			const cached = sizes.has(given.model) ? await store.cachedVectors(key, nameOf(given), group.map((row) => row.hash)) : new Map<string, Float32Array>();
+			const cached = sizes.has(given.model)
+				? await store.cachedVectors(
+						key,
+						nameOf(given),
+						group.map((row) => row.hash),
+					)
+				: new Map<string, Float32Array>();
 			const open = group.filter((row) => !cached.has(row.hash));
 			if (open.length > 0) {
-				const made = await ask(given, open.map((row) => row.text.slice(0, 8000) || " "), { owner: key.owner, conversationId: null }, batchMs);
-				open.forEach((row, index) => cached.set(row.hash, made[index] as Float32Array));
-				await store.cacheVectors(key, nameOf(given), open.map((row, index) => ({ hash: row.hash, vector: made[index] as Float32Array })), clock.now());
+				const made = await ask(
+					given,
+					open.map((row) => row.text.slice(0, 8000) || " "),
+					{ owner: key.owner, conversationId: null },
+					batchMs,
+				);
+				for (const [index, row] of open.entries()) cached.set(row.hash, made[index] as Float32Array);
+				await store.cacheVectors(
+					key,
+					nameOf(given),
+					open.map((row, index) => ({ hash: row.hash, vector: made[index] as Float32Array })),
+					clock.now(),
+				);
 			}
 			for (const row of group) found.push({ position: row.position, vector: cached.get(row.hash) as Float32Array });
 		}
@@ -143,12 +165,16 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 				failure = (error as Error).message;
 				failures++;
 				log.warn("memory.embedding", { error: failure, failures });
-				if (failures === 3) options.onProblem?.("embedding", `the embedding model does not answer (${failure}); memories are found by their words meanwhile`);
+				if (failures === 3)
+					options.onProblem?.("embedding", `the embedding model does not answer (${failure}); memories are found by their words meanwhile`);
 				if (retry === null) {
-					retry = setTimeout(() => {
-						retry = null;
-						wake();
-					}, Math.min(600_000, 5000 * 2 ** Math.min(failures - 1, 8)));
+					retry = setTimeout(
+						() => {
+							retry = null;
+							wake();
+						},
+						Math.min(600_000, 5000 * 2 ** Math.min(failures - 1, 8)),
+					);
 					retry.unref();
 				}
 			})

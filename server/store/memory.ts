@@ -410,7 +410,12 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 				.execute();
 		},
 		async finishJob(position) {
-			await db.updateTable("memory_jobs").set({ state: "done", lease_until: 0, error: null }).where("position", "=", position).execute();
+			// Only the key stays: what the work was about lives in files and rows that `forget` knows.
+			await db
+				.updateTable("memory_jobs")
+				.set({ state: "done", lease_until: 0, error: null, payload: "{}", result: null })
+				.where("position", "=", position)
+				.execute();
 		},
 		async retryJob(position, error, notBefore) {
 			await db

@@ -22,13 +22,15 @@ export interface Term {
 	of?: string;
 }
 
-const run = /\p{Script=Han}+|[\p{Script=Hiragana}\p{Script=Katakana}ー]+|\d+(?:[.:]\d+)*|[\p{L}\p{M}\p{N}]+?(?=[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[^\p{L}\p{M}\p{N}]|$)/gu;
+const run =
+	/\p{Script=Han}+|[\p{Script=Hiragana}\p{Script=Katakana}ー]+|\d+(?:[.:]\d+)*|[\p{L}\p{M}\p{N}]+?(?=[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[^\p{L}\p{M}\p{N}]|$)/gu;
 const han = /^\p{Script=Han}/u;
 const kana = /^[\p{Script=Hiragana}\p{Script=Katakana}]/u;
 
 function namesIn(text: string): Set<string> {
 	const names = new Set<string>();
-	for (const found of text.matchAll(/(?<![.!?。！？]\s)(?<=\S\s|\S|[\p{Script=Han}])\b\p{Lu}[\p{L}'’-]+/gu)) names.add(fold(found[0].replace(/['’]s?$/, "")));
+	for (const found of text.matchAll(/(?<![.!?。！？]\s)(?<=\S\s|\S|[\p{Script=Han}])\b\p{Lu}[\p{L}'’-]+/gu))
+		names.add(fold(found[0].replace(/['’]s?$/, "")));
 	return names;
 }
 
@@ -68,7 +70,8 @@ function wordTerms(raw: string, names: Set<string>, out: Term[]): void {
 	if (kana.test(raw)) {
 		const characters = [...raw];
 		if (characters.length === 1) out.push({ token: raw, kind: "char", stop: false });
-		for (let index = 0; index + 1 < characters.length; index++) out.push({ token: `${characters[index]}${characters[index + 1]}`, kind: "gram", stop: false });
+		for (let index = 0; index + 1 < characters.length; index++)
+			out.push({ token: `${characters[index]}${characters[index + 1]}`, kind: "gram", stop: false });
 		return;
 	}
 	if (/^\d/.test(raw)) {

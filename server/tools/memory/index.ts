@@ -3,8 +3,8 @@ import type { MemoryAdmin } from "../../memory/admin.ts";
 import type { Memory } from "../../memory/memory.ts";
 import type { Workspace } from "../../workspace/workspace.ts";
 import type { Tool, ToolContext } from "../tool.ts";
-import { createRecallTools } from "./recall.ts";
 import { createPromptFileTools } from "./prompt-files.ts";
+import { createRecallTools } from "./recall.ts";
 
 export interface MemoryToolOptions {
 	memory: Memory & MemoryAdmin;

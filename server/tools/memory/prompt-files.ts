@@ -6,10 +6,15 @@ import { type MemoryToolOptions, ownerOf } from "./index.ts";
 const promptFiles = ["SOUL.md", "Agent.md", "IDENTITY.md", "MASTER.md", "USER.md", "Fact.md"];
 const longestLine = 600;
 const failed = (text: string): ToolResult => ({ text, isError: true });
-const line = { text: { type: "string", description: "one line; empty removes what `replaces` names" }, replaces: { type: "string", description: "part of the old line, when it takes its place" } };
+const line = {
+	text: { type: "string", description: "one line; empty removes what `replaces` names" },
+	replaces: { type: "string", description: "part of the old line, when it takes its place" },
+};
 
 function changeOf(args: Record<string, unknown>): { text: string; replaces?: string } | string {
-	const text = String(args.text ?? "").replace(/\s+/g, " ").trim();
+	const text = String(args.text ?? "")
+		.replace(/\s+/g, " ")
+		.trim();
 	const replaces = typeof args.replaces === "string" && args.replaces.trim() !== "" ? args.replaces : undefined;
 	if (text === "" && replaces === undefined) return "`text` is empty.";
 	if ([...text].length > longestLine) return `One line has at most ${longestLine} characters.`;
@@ -27,10 +32,13 @@ async function put(work: () => Promise<boolean>): Promise<ToolResult> {
 
 const reasonOf = (context: ToolContext): string => `conversation ${context.conversationId}, turn ${context.turnId}`;
 
-export function createPromptFileTools(options: MemoryToolOptions): Record<"updateUser" | "updateIdentity" | "updateAgentNotes" | "listVersions" | "readVersion" | "restore" | "proposeSoulChange", Tool> {
+export function createPromptFileTools(
+	options: MemoryToolOptions,
+): Record<"updateUser" | "updateIdentity" | "updateAgentNotes" | "listVersions" | "readVersion" | "restore" | "proposeSoulChange", Tool> {
 	const { memory, workspace } = options;
 	const base = { capability: "settings", readOnly: false, effect: "outside" } as const;
-	const fileOf = (args: Record<string, unknown>): string | null => promptFiles.find((file) => file.toLowerCase() === String(args.file ?? "").toLowerCase()) ?? null;
+	const fileOf = (args: Record<string, unknown>): string | null =>
+		promptFiles.find((file) => file.toLowerCase() === String(args.file ?? "").toLowerCase()) ?? null;
 	const noFile = failed(`\`file\` is one of ${promptFiles.join(", ")}.`);
 	const file = { type: "string", enum: promptFiles };
 
@@ -48,7 +56,8 @@ export function createPromptFileTools(options: MemoryToolOptions): Record<"updat
 				const asked = String(args.person ?? "me").trim();
 				const person = asked === "" || asked === "me" ? own : asked;
 				// In a group the group's section is the only one: what is written elsewhere would be known to everybody.
-				if (person !== own && (context.tier !== "master" || context.groupId !== null)) return failed("Here you may only change what is known of the one you speak with (`me`).");
+				if (person !== own && (context.tier !== "master" || context.groupId !== null))
+					return failed("Here you may only change what is known of the one you speak with (`me`).");
 				return put(() => memory.updatePerson(person, change, reasonOf(context)));
 			},
 		},
@@ -111,8 +120,13 @@ export function createPromptFileTools(options: MemoryToolOptions): Record<"updat
 				if (!path) return noFile;
 				if (path === "SOUL.md") return failed("SOUL.md is changed by people only; use propose_soul_change.");
 				try {
-					const restored = await workspace.restore(path, String(args.version ?? ""), { by: "agent", reason: `restored; ${reasonOf(context)}` });
-					return restored ? { text: `${path} is as it was in version ${args.version}.` } : failed("There is no such version; see list_prompt_versions.");
+					const restored = await workspace.restore(path, String(args.version ?? ""), {
+						by: "agent",
+						reason: `restored; ${reasonOf(context)}`,
+					});
+					return restored
+						? { text: `${path} is as it was in version ${args.version}.` }
+						: failed("There is no such version; see list_prompt_versions.");
 				} catch (error) {
 					if (error instanceof WorkspaceRefused) return failed(error.message);
 					throw error;
@@ -126,11 +140,17 @@ export function createPromptFileTools(options: MemoryToolOptions): Record<"updat
 			parameters: { type: "object", properties: { text: { type: "string" }, reason: { type: "string" } }, required: ["text", "reason"] },
 			async run(args, context) {
 				const text = String(args.text ?? "").trim();
-				const reason = String(args.reason ?? "").replace(/\s+/g, " ").trim();
+				const reason = String(args.reason ?? "")
+					.replace(/\s+/g, " ")
+					.trim();
 				if (text === "" || reason === "") return failed("`text` and `reason` are needed.");
 				if (text.length > 20_000) return failed("A soul has at most 20,000 characters.");
 				const path = "proposals/SOUL.md";
-				await workspace.write(path, `<!-- proposed ${new Date(context.now()).toISOString()}: ${reason.replaceAll("--", "- -")} -->\n${text}\n`, { by: "agent", reason });
+				await workspace.write(
+					path,
+					`<!-- proposed ${new Date(context.now()).toISOString()}: ${reason.replaceAll("--", "- -")} -->\n${text}\n`,
+					{ by: "agent", reason },
+				);
 				options.proposed?.(path, reason);
 				return { text: `Proposed. It is in workspace/${path}; a person decides.` };
 			},

@@ -26,29 +26,43 @@ export function createRecallTools(options: MemoryToolOptions): { rememberFact: T
 		rememberFact: {
 			name: "remember_fact",
 			description: "Keep one lasting fact that a person told you, as a full sentence with names and dates.",
-			parameters: { type: "object", properties: { text: { type: "string" }, until: { type: "string", description: "YYYY-MM-DD, if it stops being true" } }, required: ["text"] },
+			parameters: {
+				type: "object",
+				properties: { text: { type: "string" }, until: { type: "string", description: "YYYY-MM-DD, if it stops being true" } },
+				required: ["text"],
+			},
 			capability: "memory",
 			readOnly: false,
 			effect: "row",
 			async run(args, context) {
-				const text = String(args.text ?? "").replace(/\s+/g, " ").trim();
+				const text = String(args.text ?? "")
+					.replace(/\s+/g, " ")
+					.trim();
 				if (text === "") return failed("`text` is empty.");
 				if ([...text].length > longestFact) return failed(`A fact has at most ${longestFact} characters: say the one thing that matters.`);
 				// Alarms, heartbeats and machines tell nothing; people do.
 				if (context.origin !== "human") return failed("Facts come from what a person says; nobody has said this now.");
 				const turn = await options.turn?.(context.turnId);
-				if (turn?.tainted && sharedWith(text, turn.said) < 0.5) return failed("This was read, not said by a person: it is no fact of theirs. Ask before keeping it.");
+				if (turn?.tainted && sharedWith(text, turn.said) < 0.5)
+					return failed("This was read, not said by a person: it is no fact of theirs. Ask before keeping it.");
 				let expiresAt: number | null = null;
 				if (args.until !== undefined && args.until !== null && args.until !== "") {
 					const day = instantOf(String(args.until), context.timezone);
-					if (day === null || !/^\d{4}-\d{2}-\d{2}$/.test(String(args.until))) return failed(`\`until\` is a date like ${dayOf(context.now(), context.timezone)}.`);
+					if (day === null || !/^\d{4}-\d{2}-\d{2}$/.test(String(args.until)))
+						return failed(`\`until\` is a date like ${dayOf(context.now(), context.timezone)}.`);
 					expiresAt = (instantOf(dayOf(day + 30 * 3_600_000, context.timezone), context.timezone) ?? day + 86_400_000) - 1;
 					if (expiresAt <= context.now()) return failed("`until` is over already.");
 				}
 				const key = keyOfOwner(ownerOf(context));
 				return {
 					text: "Kept.",
-					effects: [{ type: "fact", action: "remember", row: { ...key, text, expiresAt, messageId: context.turnId, conversationId: context.conversationId } }],
+					effects: [
+						{
+							type: "fact",
+							action: "remember",
+							row: { ...key, text, expiresAt, messageId: context.turnId, conversationId: context.conversationId },
+						},
+					],
 				};
 			},
 		},
@@ -67,7 +81,11 @@ export function createRecallTools(options: MemoryToolOptions): { rememberFact: T
 				const seen = new Set<string>();
 				const rows = [...keyword, ...semantic].filter((one) => !seen.has(one.id) && seen.add(one.id)).slice(0, found);
 				if (rows.length === 0) return { text: "Nothing found." };
-				return { text: rows.map((one) => `${dayOf(one.at, context.timezone)} (${one.source}) ${[...one.text].slice(0, 400).join("")} [${one.id}]`).join("\n") };
+				return {
+					text: rows
+						.map((one) => `${dayOf(one.at, context.timezone)} (${one.source}) ${[...one.text].slice(0, 400).join("")} [${one.id}]`)
+						.join("\n"),
+				};
 			},
 		},
 
@@ -79,13 +97,20 @@ export function createRecallTools(options: MemoryToolOptions): { rememberFact: T
 			readOnly: false,
 			effect: "outside",
 			async run(args, context) {
-				const id = String(args.id ?? "").replace(/^\[|\]$/g, "").trim();
+				const id = String(args.id ?? "")
+					.replace(/^\[|\]$/g, "")
+					.trim();
 				if (id === "") return failed("`id` is empty.");
 				// Only the memory of the place where it is asked for.
 				const within = keyOfOwner(ownerOf(context));
-				const report = (await memory.forget({ entryId: id }, within)) ?? (await memory.forget({ factId: id }, within)) ?? (await memory.forget({ messageId: id }, within));
+				const report =
+					(await memory.forget({ entryId: id }, within)) ??
+					(await memory.forget({ factId: id }, within)) ??
+					(await memory.forget({ messageId: id }, within));
 				if (!report) return failed(`There is no memory ${id} here. Use recall to find its id.`);
-				return { text: `Removed: ${report.messages} messages, ${report.facts} facts, ${report.memories} memories, ${report.summaryLines + report.diaryLines} lines.` };
+				return {
+					text: `Removed: ${report.messages} messages, ${report.facts} facts, ${report.memories} memories, ${report.summaryLines + report.diaryLines} lines.`,
+				};
 			},
 		},
 	};

@@ -15,8 +15,18 @@ afterEach(async () => {
 	for (const one of open.splice(0)) await one.remove();
 });
 
-const noise = ["The printer on the second floor is out of paper", "周三下午三点开产品评审会", "Lena returned the library books", "冰箱里的牛奶明天到期", "The cat next door sleeps on our roof", "快递放在门卫室", "Sam prefers window seats", "地下车库的灯坏了两盏"];
-const entries = (texts: string[], change: { person?: string; at?: number } = {}) => texts.map((text, index) => ({ text, at: (change.at ?? start) + index * 1000, ...(change.person ? { person: change.person } : {}) }));
+const noise = [
+	"The printer on the second floor is out of paper",
+	"周三下午三点开产品评审会",
+	"Lena returned the library books",
+	"冰箱里的牛奶明天到期",
+	"The cat next door sleeps on our roof",
+	"快递放在门卫室",
+	"Sam prefers window seats",
+	"地下车库的灯坏了两盏",
+];
+const entries = (texts: string[], change: { person?: string; at?: number } = {}) =>
+	texts.map((text, index) => ({ text, at: (change.at ?? start) + index * 1000, ...(change.person ? { person: change.person } : {}) }));
 
 describe("recall by wording", () => {
 	it.each([
@@ -59,7 +69,13 @@ describe("recall by wording", () => {
 
 	it("the two halves never bring the same memory, nor two that say the same", async () => {
 		const test = await make();
-		await test.memory.importEntries([...entries(noise), ...entries(["Anna's flight lands at 18:40", "Anna's flight lands at 18:40!", "Anna's flight lands at 19:40", "Anna packed for the flight"], { at: start + 100_000 })]);
+		await test.memory.importEntries([
+			...entries(noise),
+			...entries(
+				["Anna's flight lands at 18:40", "Anna's flight lands at 18:40!", "Anna's flight lands at 19:40", "Anna packed for the flight"],
+				{ at: start + 100_000 },
+			),
+		]);
 		const found = await test.memory.recall(privately(), "when does Anna's flight land?");
 		expect(new Set(found.map((one) => one.id)).size).toBe(found.length);
 		const texts = found.map((one) => one.text);
@@ -69,7 +85,14 @@ describe("recall by wording", () => {
 
 	it("stays within its budget of characters", async () => {
 		const test = await make();
-		await test.memory.importEntries(entries(["zebra ".repeat(300), `zebra stripes ${"x ".repeat(900)}`, `zebra crossing ${"y ".repeat(900)}`, `zebra foal ${"z ".repeat(900)}`]));
+		await test.memory.importEntries(
+			entries([
+				"zebra ".repeat(300),
+				`zebra stripes ${"x ".repeat(900)}`,
+				`zebra crossing ${"y ".repeat(900)}`,
+				`zebra foal ${"z ".repeat(900)}`,
+			]),
+		);
 		const found = await test.memory.recall(privately(), "zebra");
 		expect(found.reduce((sum, one) => sum + one.text.length, 0)).toBeLessThanOrEqual(1600);
 	});
@@ -80,20 +103,35 @@ describe("scope", () => {
 		const test = await make();
 		const places = [privately("master", "m"), privately("ana", "a"), privately("bo", "b"), inGroup("g1", "g")];
 		for (const [index, scope] of places.entries()) {
-			for (let number = 1; number <= 60; number++) await test.memory.remember(scope, exchange(number, `the secret vault word is hush${index}n${number}`, { id: `${index}-${number}`, from: scope.owner }));
+			for (let number = 1; number <= 60; number++)
+				await test.memory.remember(
+					scope,
+					exchange(number, `the secret vault word is hush${index}n${number}`, { id: `${index}-${number}`, from: scope.owner }),
+				);
 			await test.memory.updatePerson(scope.owner, { text: `profile of hush${index}` }, "test");
 			await test.memory.addFact(keyOfOwner(scope.owner), { text: `The vault number of number ${index} is hush${index}fact` });
 		}
 		await test.memory.settled();
 		for (const [index, scope] of places.entries()) {
-			const seen = JSON.stringify([await test.memory.history(scope), await test.memory.blocks(scope), await test.memory.recall(scope, "what is the secret vault word and the vault number?"), await test.memory.search(keyOfOwner(scope.owner), "secret vault word"), await test.memory.facts(keyOfOwner(scope.owner)), await test.memory.exportPerson(keyOfOwner(scope.owner))]);
+			const seen = JSON.stringify([
+				await test.memory.history(scope),
+				await test.memory.blocks(scope),
+				await test.memory.recall(scope, "what is the secret vault word and the vault number?"),
+				await test.memory.search(keyOfOwner(scope.owner), "secret vault word"),
+				await test.memory.facts(keyOfOwner(scope.owner)),
+				await test.memory.exportPerson(keyOfOwner(scope.owner)),
+			]);
 			expect(seen).toContain(`hush${index}`);
 			for (const other of places.keys()) if (other !== index) expect(seen, `${index} sees ${other}`).not.toContain(`hush${other}`);
 		}
 		for (const request of test.small.requests) expect(new Set(JSON.stringify(request).match(/hush\d/g)).size).toBe(1);
 		// The master in the group: the group's memory, not the master's.
 		const mixed = { owner: "master", conversationId: "g", audience: "group" as const };
-		const seen = JSON.stringify([await test.memory.history(mixed), await test.memory.blocks(mixed), await test.memory.recall(mixed, "secret vault word")]);
+		const seen = JSON.stringify([
+			await test.memory.history(mixed),
+			await test.memory.blocks(mixed),
+			await test.memory.recall(mixed, "secret vault word"),
+		]);
 		expect(seen).not.toContain("hush0");
 	}, 60_000);
 
@@ -108,7 +146,10 @@ describe("scope", () => {
 });
 
 describe("vectors", () => {
-	const meanings = [["physician", "doctor", "医生"], ["canine", "dog", "狗"]];
+	const meanings = [
+		["physician", "doctor", "医生"],
+		["canine", "dog", "狗"],
+	];
 
 	it("finds by meaning what no word shares", async () => {
 		const test = await make({ embedder: () => meaning });
@@ -141,7 +182,12 @@ describe("vectors", () => {
 
 	it("the same name with another dimension is another model", async () => {
 		let dimension = 32;
-		const test = await make({ embedder: () => ({ model: "m", embed: (texts, context, signal) => fakeEmbedder("m", dimension, meanings).embed(texts, context, signal) }) });
+		const test = await make({
+			embedder: () => ({
+				model: "m",
+				embed: (texts, context, signal) => fakeEmbedder("m", dimension, meanings).embed(texts, context, signal),
+			}),
+		});
 		await test.memory.importEntries(entries([...noise, "She saw a physician on Tuesday"]));
 		await test.memory.settled();
 		dimension = 16;
@@ -170,7 +216,10 @@ describe("vectors", () => {
 	it("the same text is embedded once, per owner", async () => {
 		const model = fakeEmbedder("m", 16);
 		const test = await make({ embedder: () => model });
-		await test.memory.importEntries([{ text: "same text", at: 1 }, { text: "same text", at: 2, person: "ana" }]);
+		await test.memory.importEntries([
+			{ text: "same text", at: 1 },
+			{ text: "same text", at: 2, person: "ana" },
+		]);
 		await test.memory.settled();
 		await test.memory.importEntries([{ text: "same text", at: 3 }]);
 		await test.memory.settled();

@@ -35,7 +35,12 @@ export const userText = (request: ModelRequest): string => {
 export function smallModel(): SmallModel {
 	const small: SmallModel = {
 		requests: [],
-		answer: (request) => `They spoke of ${userText(request).match(/mark\w+/g)?.join(", ") ?? "nothing"}.`,
+		answer: (request) =>
+			`They spoke of ${
+				userText(request)
+					.match(/mark\w+/g)
+					?.join(", ") ?? "nothing"
+			}.`,
 		model: {
 			async *stream(request) {
 				small.requests.push(request);
@@ -76,7 +81,9 @@ export interface TestMemory {
 	remove(): Promise<void>;
 }
 
-export async function openMemory(change: Partial<MemoryOptions> & { dir?: string; now?: { value: number }; small?: SmallModel } = {}): Promise<TestMemory> {
+export async function openMemory(
+	change: Partial<MemoryOptions> & { dir?: string; now?: { value: number }; small?: SmallModel } = {},
+): Promise<TestMemory> {
 	const dir = change.dir ?? (await mkdtemp(join(tmpdir(), "openlani-memory-")));
 	const now = change.now ?? { value: start };
 	const clock = { now: () => now.value };
@@ -102,6 +109,7 @@ export async function openMemory(change: Partial<MemoryOptions> & { dir?: string
 		quietMs: 1,
 		patienceMs: 20,
 		flushMs: 1,
+		recallMs: 60_000,
 		onProblem: (kind, message) => problems.push({ kind, message }),
 		...change,
 	};
@@ -163,7 +171,9 @@ export function fakeEmbedder(model: string, dimension: number, rows: string[][] 
 				const lower = text.toLowerCase();
 				const vector = new Array<number>(dimension).fill(0).map((_, place) => noise(hash(lower), place) * 0.3);
 				for (const [row, words] of rows.entries()) {
-					if (words.some((word) => lower.includes(word))) for (let place = 0; place < dimension; place++) vector[place] = (vector[place] as number) + noise(hash(`${model} ${row}`), place);
+					if (words.some((word) => lower.includes(word)))
+						for (let place = 0; place < dimension; place++)
+							vector[place] = (vector[place] as number) + noise(hash(`${model} ${row}`), place);
 				}
 				return vector;
 			});

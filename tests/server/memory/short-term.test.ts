@@ -34,7 +34,16 @@ describe("the window of exchanges", () => {
 		expect(lines).toHaveLength(1);
 		expect(lines[0]?.text).toBe("They spoke of mark1, mark2, mark3, mark4.");
 		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"]);
-		expect(JSON.parse(await file(test, "conversations/c1/Memory.json")).map((one: { id: string }) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9", "e10", "e11", "e12"]);
+		expect(JSON.parse(await file(test, "conversations/c1/Memory.json")).map((one: { id: string }) => one.id)).toEqual([
+			"e5",
+			"e6",
+			"e7",
+			"e8",
+			"e9",
+			"e10",
+			"e11",
+			"e12",
+		]);
 	});
 
 	it("takes the same exchange once", async () => {
@@ -143,7 +152,9 @@ describe("a thousand exchanges", () => {
 		const late = Math.max(...sizes.slice(900));
 		expect(late).toBeLessThan(Math.max(...sizes.slice(100, 200)) * 1.2);
 
-		const diary = (await Promise.all((await test.workspace.list("diary")).map(async (one) => (await test.workspace.read(one.path)).text))).join("\n");
+		const diary = (
+			await Promise.all((await test.workspace.list("diary")).map(async (one) => (await test.workspace.read(one.path)).text))
+		).join("\n");
 		const everywhere = `${await file(test, "people/master/SUMMARY.md")}\n${diary}\n${await file(test, "conversations/c1/Memory.json")}`;
 		const store = (await test.store.entriesOf({ owner: "master", audience: "private" }, 0, 5000)).map((one) => one.text).join("\n");
 		for (let number = 1; number <= 1000; number++) {
@@ -162,7 +173,11 @@ describe("compression", () => {
 		test.small.answer = () => {
 			throw new Error("no answer");
 		};
-		for (let number = 1; number <= 9; number++) await test.memory.remember(privately(), exchange(number, number === 2 ? "We decided to move to Berlin on 5 May." : "Hello there, how is it going today?"));
+		for (let number = 1; number <= 9; number++)
+			await test.memory.remember(
+				privately(),
+				exchange(number, number === 2 ? "We decided to move to Berlin on 5 May." : "Hello there, how is it going today?"),
+			);
 		await test.memory.settled();
 		const lines = await summary(test);
 		expect(lines[0]?.text).toMatch(/^\[extract\] .*decided to move to Berlin on 5 May/);
@@ -179,7 +194,9 @@ describe("compression", () => {
 			running--;
 			return `line ${userText(request).length}`;
 		};
-		for (let place = 0; place < 4; place++) for (let number = 1; number <= 13; number++) await test.memory.remember(privately("master", `c${place}`), exchange(number, "text", { id: `${place}-${number}` }));
+		for (let place = 0; place < 4; place++)
+			for (let number = 1; number <= 13; number++)
+				await test.memory.remember(privately("master", `c${place}`), exchange(number, "text", { id: `${place}-${number}` }));
 		await test.memory.settled();
 		expect(test.small.requests.length).toBe(8);
 		expect(most).toBe(1);

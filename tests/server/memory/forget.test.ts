@@ -1,0 +1,118 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { keyOfOwner } from "../../../server/memory/scope.ts";
+import { exchange, fakeEmbedder, openMemory, privately, start, type TestMemory } from "./setup.ts";
+
+const open: TestMemory[] = [];
+async function make(...args: Parameters<typeof openMemory>): Promise<TestMemory> {
+	const made = await openMemory(...args);
+	open.push(made);
+	return made;
+}
+afterEach(async () => {
+	for (const one of open) await one.close();
+	for (const one of open.splice(0)) await one.remove();
+});
+
+const master = keyOfOwner("master");
+
+/** Every byte of the home that is text or a row, in one string. */
+async function everything(test: TestMemory): Promise<string> {
+	const parts: string[] = [];
+	for (const entry of await readdir(test.dir, { recursive: true, withFileTypes: true })) {
+		if (!entry.isFile() || /\.db(-wal|-shm)?$/.test(entry.name)) continue;
+		parts.push(await readFile(join(entry.parentPath, entry.name), "utf8"));
+	}
+	for (const table of [
+		"memory_exchanges",
+		"memory_entries",
+		"memory_facts",
+		"memory_jobs",
+		"messages",
+		"steps",
+		"tool_calls",
+		"calls",
+		"events",
+	]) {
+		parts.push(JSON.stringify(test.db.raw.prepare(`select * from ${table}`).all()));
+	}
+	return parts.join("\n");
+}
+
+async function talk(test: TestMemory, secretAt: number, count: number): Promise<void> {
+	for (let number = 1; number <= count; number++) {
+		await test.memory.remember(privately(), exchange(number, number === secretAt ? "my secret word is markplatypus" : `mark${number}`));
+		test.db.raw
+			.prepare(
+				"insert into messages (id, conversation_id, role, text, at, origin, turn_id, attachments, notes) values (?, 'c1', 'user', ?, ?, 'human', ?, '[]', '[]')",
+			)
+			.run(`m${number}`, number === secretAt ? "my secret word is markplatypus" : `mark${number}`, start, `e${number}`);
+	}
+	test.db.raw
+		.prepare(
+			"insert into calls (id, conversation_id, source, model, model_name, at, attempt, state, request) values ('k', 'c1', 'chat', 'm', 'm', 1, 1, 'done', ?)",
+		)
+		.run(JSON.stringify({ messages: [{ content: "my secret word is markplatypus" }] }));
+	await test.memory.settled();
+}
+
+describe("forget", () => {
+	it.each([
+		["still in the window", 12, 12],
+		["in the summary", 2, 20],
+		["in the diary and the vector store", 2, 80],
+	])("a message %s goes with everything made of it; the rest of its line stays", async (_name, at, count) => {
+		const test = await make({ embedder: () => embedder });
+		const embedder = fakeEmbedder("m", 16);
+		await talk(test, at, count);
+		await test.memory.addFact(master, { text: "The secret word is markplatypus", messageId: `m${at}` });
+		await test.memory.updatePerson("master", { text: "my secret word is markplatypus" }, "test");
+		await test.memory.search(master, "secret word");
+		expect(await everything(test)).toContain("markplatypus");
+		const report = await test.memory.forget({ messageId: `m${at}` });
+		await test.memory.settled();
+		expect(report?.messages).toBe(1);
+		expect(report?.facts).toBe(1);
+		expect(await everything(test)).not.toContain("markplatypus");
+		expect(JSON.stringify(await test.memory.search(master, "secret word markplatypus"))).not.toContain("platypus");
+		if (count > 12) {
+			expect(await everything(test)).toContain("mark1");
+			expect(await everything(test)).toContain("mark3");
+		}
+		if (count === 80) expect((await test.workspace.read("diary/2026-11-30.md")).text).toContain("removed on request");
+		const again = await test.restart();
+		open.push(again);
+		// A late repeat of what was forgotten is not taken in again.
+		await again.memory.remember(privately(), exchange(at, "my secret word is markplatypus"));
+		expect(JSON.stringify(await again.memory.history(privately()))).not.toContain("platypus");
+	});
+
+	it("a fact, by its id, and never another person's", async () => {
+		const test = await make();
+		const { fact } = await test.memory.addFact(master, { text: "The safe code is 8812" });
+		expect(await test.memory.forget({ factId: fact.id }, keyOfOwner("ana"))).toBeNull();
+		expect(await test.memory.facts(master)).toHaveLength(1);
+		expect(await test.memory.forget({ factId: fact.id }, master)).not.toBeNull();
+		expect(await everything(test)).not.toContain("8812");
+		expect(await test.memory.forget({ factId: fact.id })).toBeNull();
+	});
+
+	it("a person, and nobody else", async () => {
+		const test = await make();
+		for (const owner of ["ana", "bo"]) {
+			for (let number = 1; number <= 80; number++)
+				await test.memory.remember(privately(owner, owner), exchange(number, `mark${owner}${number}`, { id: `${owner}${number}` }));
+			await test.memory.addFact(keyOfOwner(owner), { text: `${owner} has a boat named mark${owner}boat` });
+			await test.memory.updatePerson(owner, { text: `likes mark${owner}tea` }, "test");
+		}
+		await test.memory.settled();
+		expect(await test.memory.forget({ person: "ana" })).not.toBeNull();
+		await test.memory.settled();
+		const left = await everything(test);
+		expect(left).not.toContain("markana");
+		for (const word of ["markbo1", "markbo80", "markboboat", "markbotea"]) expect(left).toContain(word);
+		expect(await test.memory.recall(privately("ana", "ana"), "boat named")).toEqual([]);
+		expect(await test.memory.history(privately("ana", "ana"))).toEqual([]);
+	}, 60_000);
+});
