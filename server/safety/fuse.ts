@@ -311,6 +311,7 @@ export function createFuse(options: FuseOptions): Fuse {
 		const mended = wasBlown && state.state !== "blown";
 		wasBlown = state.state === "blown";
 		if (!newDay && !mended) return;
+		reserveTold = null;
 		wake();
 		emit({ type: "opened", reason: newDay ? "day" : "limit", state });
 	}
@@ -334,6 +335,8 @@ export function createFuse(options: FuseOptions): Fuse {
 				if (usedTokens >= mine.tokens) return refuse("share");
 			}
 			if (isBackground(payer)) {
+				// Once turned away it stays away: a smaller piece that would still fit is not worth a turn that ends in the middle.
+				if (reserveTold === day.day) return refuse("people");
 				const room = roomOf(day, limits);
 				const part = 1 - limits.reserveForPeople;
 				if (
@@ -355,6 +358,7 @@ export function createFuse(options: FuseOptions): Fuse {
 		async raise({ tokens = 0, cost = 0, by }) {
 			const day = await ledger.raise(today(), { tokens, cost, by, at: clock.now() });
 			wasBlown = false;
+			reserveTold = null;
 			options.log?.warn("fuse.raised", { tokens, cost, by, day: day.day });
 			const state = stateOf(day);
 			wake();
