@@ -11,12 +11,20 @@ import { growth } from "./growth.ts";
 import { type Figure, figure, format, median, print } from "./lib/figures.ts";
 import type { BenchGroup } from "./lib/group.ts";
 import { startModel } from "./lib/processes.ts";
+import { scriptGroup } from "./lib/script-group.ts";
 import { prompt } from "./prompt.ts";
 import { start } from "./start.ts";
 import { streams } from "./streams.ts";
 import { throughput } from "./throughput.ts";
 
-const GROUPS: BenchGroup[] = [start, prompt, chat, throughput, streams, growth];
+const ledger = scriptGroup({
+	name: "ledger",
+	title: "The ledger of model calls",
+	file: "ledger.ts",
+	aims: { "ledger: store one call": 1, "ledger: usage of a month": 100 },
+});
+
+const GROUPS: BenchGroup[] = [start, prompt, chat, throughput, streams, growth, ledger];
 
 const { values, positionals } = parseArgs({
 	allowPositionals: true,
