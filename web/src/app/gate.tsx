@@ -44,7 +44,7 @@ function Away({ onRetry }: { onRetry(): void }) {
 	const { t } = useTranslation();
 	return (
 		<main>
-			<Notice role="alert" icon={<Mark size={44} />} title={t("offline.title")} text={t("offline.hint")}>
+			<Notice alone role="alert" icon={<Mark size={44} />} title={t("offline.title")} text={t("offline.hint")}>
 				<Button variant="default" onClick={onRetry}>
 					{t("offline.retry")}
 				</Button>

@@ -129,13 +129,18 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 				(list) => list && { conversations: changeList(list.conversations, frame) },
 			);
 			return;
-		case "message":
-			changeOne(queries, frame.conversation, (one) =>
-				frame.message.at < one.updatedAt || frame.message.superseded
-					? one
-					: { ...one, updatedAt: frame.message.at, preview: frame.message.text.slice(0, 200) },
+		case "message": {
+			const { message, conversation } = frame;
+			const known = queries
+				.getQueryData<{ conversations: Conversation[] }>(["conversations"])
+				?.conversations.find((one) => one.id === conversation);
+			// The first message gives a conversation its title; one from elsewhere is not in the list yet.
+			if (!known?.preview) void queries.invalidateQueries({ queryKey: ["conversations"] });
+			changeOne(queries, conversation, (one) =>
+				message.at < one.updatedAt || message.superseded ? one : { ...one, updatedAt: message.at, preview: message.text.slice(0, 200) },
 			);
 			return;
+		}
 		case "turn":
 			changeOne(queries, frame.conversation, (one) => ({
 				...one,

@@ -1,6 +1,11 @@
 /** Numbers, times and sizes as people read them. All pure; `locale` is "zh-CN" or "en". */
 import type { Usage } from "../../../server/http/contract.ts";
 
+/** A name inside a sentence: Chinese text sets Latin apart with spaces and nothing else. */
+export function nameInText(name: string, locale: string): string {
+	return locale.startsWith("zh") && !/[\u3400-\u9fff]/.test(name) ? ` ${name} ` : name;
+}
+
 /** 950, 18.4k, 418k, 2M: at most three significant digits, no trailing zero. */
 export function shortCount(count: number): string {
 	if (count < 1000) return String(Math.round(count));

@@ -17,22 +17,20 @@ export function Dot({ tone }: { tone: Tone }) {
 	return <span className={css.dot} data-tone={tone} aria-hidden="true" />;
 }
 
-/** A designed empty or error state: what is, and what to do. */
-export function Notice({
-	icon,
-	title,
-	text,
-	role,
-	children,
-}: {
+interface NoticeProps {
 	icon?: ReactNode;
 	title: string;
 	text?: string | undefined;
 	role?: "alert";
+	/** Stands alone, in the middle of the window. */
+	alone?: boolean;
 	children?: ReactNode;
-}) {
+}
+
+/** A designed empty or error state: what is, and what to do. */
+export function Notice({ icon, title, text, role, alone = false, children }: NoticeProps) {
 	return (
-		<div className={css.notice} role={role}>
+		<div className={css.notice} role={role} data-alone={alone || undefined}>
 			{icon}
 			<h2>{title}</h2>
 			{text && <p>{text}</p>}

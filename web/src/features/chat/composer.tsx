@@ -3,6 +3,7 @@ import { type ClipboardEvent, type FormEvent, type KeyboardEvent, useEffect, use
 import { useTranslation } from "react-i18next";
 import type { Attachment, Message } from "../../../../server/http/contract.ts";
 import { useStatus } from "../../app/session.tsx";
+import { nameInText } from "../../lib/format.ts";
 import { isSendKey } from "../../lib/keys.ts";
 import css from "./composer.module.css";
 import { readDraft, writeDraft } from "./drafts.ts";
@@ -34,7 +35,7 @@ interface ComposerProps {
 }
 
 export function Composer({ place, model, onModel, running, editing, onCancelEdit, onEditLast, onSend, onStop, problem }: ComposerProps) {
-	const { t } = useTranslation();
+	const { t, i18n } = useTranslation();
 	const status = useStatus();
 	const [text, setText] = useState(() => readDraft(place));
 	const [sending, setSending] = useState(false);
@@ -150,7 +151,11 @@ export function Composer({ place, model, onModel, running, editing, onCancelEdit
 				className={css.field}
 				value={text}
 				placeholder={
-					dropping ? t("chat.drop") : editing ? t("chat.placeholderEdit") : t("chat.placeholder", { name: status?.agentName ?? "OpenLani" })
+					dropping
+						? t("chat.drop")
+						: editing
+							? t("chat.placeholderEdit")
+							: t("chat.placeholder", { name: nameInText(status?.agentName ?? "OpenLani", i18n.language) })
 				}
 				aria-label={t("chat.input")}
 				aria-describedby={hintId}

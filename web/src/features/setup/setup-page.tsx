@@ -68,7 +68,11 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 	if (info.error instanceof ApiError && info.error.problem.status === 401) return <Navigate to="/login" replace />;
 	if (info.data && !info.data.needed) return <Navigate to="/chat" replace />;
 	if (!info.data)
-		return info.error ? <Notice role="alert" icon={<Mark size={44} />} title={t("offline.title")} text={t("offline.hint")} /> : <Splash />;
+		return info.error ? (
+			<Notice alone role="alert" icon={<Mark size={44} />} title={t("offline.title")} text={t("offline.hint")} />
+		) : (
+			<Splash />
+		);
 
 	const name = steps[step] ?? "language";
 	const wrongCode = finish.error instanceof ApiError && finish.error.problem.code === "wrong-setup-code";

@@ -97,7 +97,7 @@ export const zhCn: Words = {
 			time: "现在几点？",
 			files: "列出文件",
 		},
-		placeholder: "给 {{name}} 发消息…",
+		placeholder: "给{{name}}发消息…",
 		placeholderEdit: "修改这条消息…",
 		input: "消息",
 		send: "发送",
