@@ -45,7 +45,9 @@ async function make() {
 		calendar: home.calendar,
 		clock,
 		metrics: async () => "# HELP x y\nx 1\n",
-		changed: () => void (changed += 1),
+		changed: () => {
+			changed += 1;
+		},
 	});
 	const call = async (id: string, at: string, tokens: number) => {
 		const context = { source: "chat" as const, conversationId: "c1", turnId: null, personId: "master" };
