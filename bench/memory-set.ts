@@ -123,6 +123,9 @@ const english = [
 	"{} recommended a film about mountains",
 	"{} has a cold and stays in bed today",
 	"{} paid back the 20 euros for the concert",
+	"{} is saving money for a trip next summer",
+	"{} moved the appointment to another day",
+	"Lent {} the drill and the long ladder",
 ];
 const chinese = [
 	"{}问能不能把会议提前一点",
@@ -143,6 +146,9 @@ const chinese = [
 	"{}推荐了一部关于大海的电影",
 	"{}感冒了，今天请假在家休息",
 	"{}把演唱会的门票钱还了",
+	"{}在攒钱，打算明年夏天去旅行",
+	"{}把预约改到了别的日子",
+	"把电钻和梯子借给了{}",
 ];
 
 export function recallSet(): { memories: SetMemory[]; questions: SetQuestion[] } {

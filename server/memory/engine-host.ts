@@ -84,7 +84,7 @@ function createChildHost(options: EngineHostOptions, file: string): Engine & { p
 
 	function start(): Running {
 		// No keys and no settings of the daemon reach it.
-		const env: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: process.env.HOME, TZ: process.env.TZ };
+		const env: NodeJS.ProcessEnv = {};
 		const child = fork(file, [], {
 			env,
 			execArgv: [...execArgvFor(file), "--max-old-space-size=256"],

@@ -21,7 +21,7 @@ export const formatLine = (line: MemoryLine): string => `- ${line.when ? `${line
 /** Reads one line; null for headings, blanks and loose text. */
 export function parseLine(raw: string): MemoryLine | null {
 	const found = pattern.exec(raw);
-	if (!found || !found[2]) return null;
+	if (!found?.[2]) return null;
 	const when = found[1] ?? "";
 	return { id: found[3] ?? `h${shortHash(`${when} ${found[2]}`)}`, when, text: found[2] };
 }

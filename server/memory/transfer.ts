@@ -37,7 +37,8 @@ export function piecesOf(text: string): { text: string; item: boolean; heading: 
 		const head = /^#{1,6}\s+(.*)$/.exec(raw);
 		const item = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)$/.exec(raw);
 		if (head || item || raw.trim() === "") flush();
-		if (head) heading = oneLine(head[1] ?? "");
+		// The title of the page says nothing about its parts.
+		if (head) heading = raw.startsWith("# ") ? "" : oneLine(head[1] ?? "");
 		else if (item) {
 			const whole = oneLine(item[1] ?? "");
 			if (whole !== "") pieces.push({ text: whole, item: true, heading });
