@@ -43,6 +43,13 @@ describe("how a turn reads", () => {
 		});
 	});
 
+	it("keeps streamed words above a tool that starts before their step is said to be finished", () => {
+		expect(traceOf(turn({ text: "Let me look", tools: [tool("r1", 1)] }), null)).toMatchObject({
+			parts: [{ text: "Let me look" }],
+			body: "",
+		});
+	});
+
 	it("keeps its order when the stored answer takes over", () => {
 		const live = turn({
 			state: "done",
