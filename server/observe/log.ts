@@ -155,10 +155,3 @@ export function createLog(options: LogOptions): RootLog {
 		lost: () => file?.lost() ?? 0,
 	};
 }
-
-/** A log that says nothing, for tests and tools. */
-export function createSilentLog(): Log {
-	const nothing = (): void => undefined;
-	const log: Log = { trace: nothing, debug: nothing, info: nothing, warn: nothing, error: nothing, child: () => log };
-	return log;
-}

@@ -31,6 +31,8 @@ export interface ObserveOptions {
 	breakers(): Status["breakers"];
 	queue(): Promise<{ people: number; background: number }>;
 	running(): number;
+	/** The configured models with their prices, for `GET /api/v1/prices`. */
+	prices?: LedgerRouteDeps["prices"];
 	/** Told after a raise of the fuse. */
 	statusChanged(): void;
 	/** Sends a sentence to the master's own channel. */
@@ -115,7 +117,15 @@ export function createObserve(options: ObserveOptions): Observe {
 				error: call.error?.kind,
 			});
 		},
-		routes: { ledger, fuse, calendar, clock, metrics: () => metrics.text(), changed: options.statusChanged },
+		routes: {
+			ledger,
+			fuse,
+			calendar,
+			clock,
+			metrics: () => metrics.text(),
+			changed: options.statusChanged,
+			...(options.prices ? { prices: options.prices } : {}),
+		},
 		async start() {
 			await alerts.load();
 			watchdog.start();

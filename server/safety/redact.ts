@@ -167,10 +167,3 @@ export function createRedactor(initial: Iterable<string> = []): Redactor {
 		},
 	};
 }
-
-/** A key as people may see it: enough to tell it from others ("sk-…a1b2"), never enough to use it. */
-export function maskKey(key: string): string {
-	if (key.length < 12) return "…";
-	const prefix = /^[A-Za-z]{1,6}[-_]/.exec(key)?.[0] ?? "";
-	return `${prefix}…${key.slice(-4)}`;
-}

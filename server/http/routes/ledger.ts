@@ -1,5 +1,6 @@
 /** Usage, alerts, the fuse and metrics. Takes its own small dependencies, so that it can be built and tested alone. */
 import { z } from "zod";
+import type { Price } from "../../model/prices.ts";
 import type { Calendar } from "../../observe/day.ts";
 import type { Fuse, FuseState } from "../../safety/fuse.ts";
 import type { AlertRow, Ledger } from "../../store/ledger-store.ts";
@@ -13,6 +14,8 @@ export interface LedgerRouteDeps {
 	calendar: Calendar;
 	clock: { now(): number };
 	metrics(): Promise<string>;
+	/** The configured models with their prices; null = unknown. Without it there is no such route. */
+	prices?(): Promise<{ model: string; price: Price | null }[]>;
 	/** Told after a raise, so that status goes out. */
 	changed?(): void;
 }
@@ -45,6 +48,23 @@ const Alert = z.object({
 	resolvedAt: z.string().nullable(),
 	ackedAt: z.string().nullable(),
 	count: z.number().int(),
+});
+
+/** Per million tokens, with where it comes from and the day of that source; `price` null = unknown. */
+const PriceRow = z.object({
+	model: z.string(),
+	price: z
+		.object({
+			input: z.number(),
+			cachedInput: z.number(),
+			output: z.number(),
+			currency: z.string(),
+			source: z.enum(["config", "table", "demo"]),
+			asOf: z.string().nullable(),
+			url: z.string().nullable(),
+			varies: z.boolean(),
+		})
+		.nullable(),
 });
 
 const FuseAnswer = z.object({
@@ -167,6 +187,12 @@ export function ledgerRoutes(app: App, deps: LedgerRouteDeps): void {
 			return toFuse(state);
 		},
 	);
+
+	const { prices } = deps;
+	if (prices)
+		app.get("/api/v1/prices", { schema: { response: { 200: z.object({ prices: z.array(PriceRow) }) } } }, async () => ({
+			prices: await prices(),
+		}));
 
 	app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => {
 		const text = await deps.metrics();

@@ -45,6 +45,7 @@ async function make() {
 		calendar: home.calendar,
 		clock,
 		metrics: async () => "# HELP x y\nx 1\n",
+		prices: async () => [{ model: "main", price: null }],
 		changed: () => {
 			changed += 1;
 		},
@@ -125,6 +126,11 @@ describe("alerts and metrics over HTTP", () => {
 		expect((await get("/api/v1/alerts?state=open")).body.alerts).toMatchObject([{ id: "2", message: { en: "a", zh: "b" }, ackedAt: null }]);
 		expect((await app.inject({ method: "POST", url: "/api/v1/alerts/2/ack" })).json().ackedAt).toBe("2026-11-30T04:00:00.000Z");
 		expect((await app.inject({ method: "POST", url: "/api/v1/alerts/9/ack" })).statusCode).toBe(404);
+	});
+
+	it("gives each model's price, unknown as null", async () => {
+		const { get } = await make();
+		expect((await get("/api/v1/prices")).body).toEqual({ prices: [{ model: "main", price: null }] });
 	});
 
 	it("gives metrics as text", async () => {
