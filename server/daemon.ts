@@ -459,6 +459,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			clock,
 			newId,
 			ledger: observe.routes,
+			memory: { memory, home, clock },
+			workspace: { workspace },
 			pageDir: findPage(),
 			publicUrl: () => settings().server.publicUrl,
 			listenHost: () => host,

@@ -22,9 +22,12 @@ import { createPasswords } from "./passwords.ts";
 import { type HttpProblem, toBody, toProblem } from "./problem.ts";
 import { assetRoutes } from "./routes/assets.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
+import { ledgerRoutes } from "./routes/ledger.ts";
+import { memoryRoutes } from "./routes/memory.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { sessionRoutes, takeAttempt } from "./routes/session.ts";
 import { systemRoutes } from "./routes/system.ts";
+import { workspaceRoutes } from "./routes/workspace.ts";
 import { createThrottle } from "./throttle.ts";
 
 /** A long message in escaped JSON fits; files have their own route and limit. */
@@ -147,6 +150,9 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 	systemRoutes(typed, context);
 	sessionRoutes(typed, context);
 	assetRoutes(typed, context);
+	if (deps.ledger) ledgerRoutes(typed, deps.ledger);
+	if (deps.memory) memoryRoutes(typed, deps.memory);
+	if (deps.workspace) workspaceRoutes(typed, deps.workspace);
 	openaiRoutes(typed, context);
 	pageRoutes(app, deps.pageDir);
 	await app.ready();

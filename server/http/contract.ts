@@ -356,6 +356,79 @@ export type ModelTestResult = z.infer<typeof ModelTestResult>;
 
 export const Login = z.object({ username: z.string().min(1).max(64), password: z.string().min(1).max(256) });
 
+/** One memory that a search found; `score` is comparable within one answer. */
+export const MemoryHit = z.object({ id: z.string(), text: z.string(), score: z.number(), at: z.string(), source: z.string() });
+export type MemoryHit = z.infer<typeof MemoryHit>;
+
+export const Fact = z.object({
+	id: z.string(),
+	text: z.string(),
+	source: z.string(),
+	/** When it was said last. */
+	at: z.string(),
+	/** Person id or `group:<id>`. */
+	scope: z.string(),
+	messageId: z.string().nullable(),
+	expiresAt: z.string().nullable(),
+});
+export type Fact = z.infer<typeof Fact>;
+/** A fact of the history; `state` is active, superseded, expired or gone. */
+export const FactHistory = Fact.extend({ state: z.string(), supersededBy: z.string().nullable() });
+export type FactHistory = z.infer<typeof FactHistory>;
+
+/** How much was removed, of each kind. */
+export const Forgotten = z.object({
+	messages: z.number().int(),
+	exchanges: z.number().int(),
+	summaryLines: z.number().int(),
+	diaryLines: z.number().int(),
+	memories: z.number().int(),
+	facts: z.number().int(),
+});
+export type Forgotten = z.infer<typeof Forgotten>;
+
+/** One person's memory as Markdown and JSON files, by path. */
+export const MemoryExport = z.object({ person: z.string(), exportedAt: z.string(), files: z.record(z.string(), z.string()) });
+export type MemoryExport = z.infer<typeof MemoryExport>;
+
+export const MemoryImportReport = z.object({
+	taken: z.array(z.object({ from: z.string(), to: z.string(), items: z.number().int() })),
+	skipped: z.array(z.object({ from: z.string(), why: z.string() })),
+});
+export type MemoryImportReport = z.infer<typeof MemoryImportReport>;
+
+export const WorkspaceFile = z.object({
+	/** Below `workspace/`, with slashes. */
+	path: z.string(),
+	content: z.string(),
+	/** To be sent back as `base`; null when the file cannot be read. */
+	version: z.string().nullable(),
+	changedAt: z.string().nullable(),
+	/** One sentence when the file is not what it should be. */
+	problem: z.string().nullable(),
+});
+export type WorkspaceFile = z.infer<typeof WorkspaceFile>;
+
+/** A folder's files and those of its folders, sorted by path. */
+export const WorkspaceFolder = z.object({
+	path: z.string(),
+	files: z.array(z.object({ path: z.string(), bytes: z.number(), changedAt: z.string() })),
+	/** There are more than were listed. */
+	more: z.boolean(),
+});
+export type WorkspaceFolder = z.infer<typeof WorkspaceFolder>;
+
+export const WorkspaceVersion = z.object({
+	version: z.string(),
+	at: z.string(),
+	by: z.enum(["person", "agent", "program", "hand"]),
+	reason: z.string(),
+	before: z.string().nullable(),
+});
+export type WorkspaceVersion = z.infer<typeof WorkspaceVersion>;
+export const WorkspaceVersionText = WorkspaceVersion.extend({ content: z.string() });
+export type WorkspaceVersionText = z.infer<typeof WorkspaceVersionText>;
+
 /**
  * Every server frame has `seq`, growing, never repeated. Only these types exist. After the client's `hello` the server first
  * replays what is retained after `since`, then says its own `hello` ("you are up to date"), then sends live frames. `reset` means

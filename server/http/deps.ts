@@ -5,6 +5,8 @@ import type { Filter } from "../safety/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
 import type { LedgerRouteDeps } from "./routes/ledger.ts";
+import type { MemoryRouteDeps } from "./routes/memory.ts";
+import type { WorkspaceRouteDeps } from "./routes/workspace.ts";
 
 /** A message of the master from the page, the API or the command line. */
 export interface Submission {
@@ -99,6 +101,10 @@ export interface HttpDeps {
 	version: string;
 	/** Usage, alerts, metrics and the fuse; without it those routes do not exist. */
 	ledger?: LedgerRouteDeps;
+	/** People's memories; without it those routes do not exist. */
+	memory?: MemoryRouteDeps;
+	/** The editor of the workspace's files; without it those routes do not exist. */
+	workspace?: WorkspaceRouteDeps;
 	/** Limits of live sockets; the defaults are for real use, tests make them small. */
 	live?: { pingMs?: number; bufferBytes?: number; maxSockets?: number };
 }
