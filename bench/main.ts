@@ -12,6 +12,7 @@ import { type Figure, figure, format, median, print } from "./lib/figures.ts";
 import type { BenchGroup } from "./lib/group.ts";
 import { startModel } from "./lib/processes.ts";
 import { scriptGroup } from "./lib/script-group.ts";
+import { memory } from "./memory.ts";
 import { prompt } from "./prompt.ts";
 import { start } from "./start.ts";
 import { streams } from "./streams.ts";
@@ -24,7 +25,7 @@ const ledger = scriptGroup({
 	aims: { "ledger: store one call": 1, "ledger: usage of a month": 100 },
 });
 
-const GROUPS: BenchGroup[] = [start, prompt, chat, throughput, streams, growth, ledger];
+const GROUPS: BenchGroup[] = [start, prompt, chat, throughput, streams, growth, memory, ledger];
 
 const { values, positionals } = parseArgs({
 	allowPositionals: true,
