@@ -24,6 +24,8 @@ export interface Delivery {
 }
 
 const maxAttempts = 8;
+/** Messages of different conversations that the page is shown at once. */
+const shownTogether = 32;
 const sendLimitMs = 60_000;
 
 /** Wait before attempt n+1: 2 s, 4 s … at most 10 minutes; the platform's own word counts more. */
@@ -103,9 +105,11 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 
 	async function work(channel: string, account: string): Promise<void> {
 		while (!closing.signal.aborted) {
-			const row = await store.outbox.claim(channel, account, clock.now());
-			if (!row) break;
-			await attempt(row);
+			// A platform is spoken to one message after the other; showing on the page is not sending.
+			const most = options.channel(channel)?.type === "web" ? shownTogether : 1;
+			const rows = await store.outbox.claim(channel, account, clock.now(), most);
+			if (rows.length === 0) break;
+			await Promise.all(rows.map(attempt));
 		}
 		const due = await store.outbox.nextDue(channel, account);
 		if (due !== null && !closing.signal.aborted) wakeAt(channel, account, due);

@@ -9,6 +9,7 @@ import { all, type Executor, first, insert, marks, run } from "./sql.ts";
 import { loadSteps } from "./steps.ts";
 import type { Accepted, Claim, InboxRow, InboxStore, NewInbound } from "./store.ts";
 import { toTurnRow } from "./turn-rows.ts";
+import type { Write } from "./writer.ts";
 
 /** A message that was running in this many processes when they died is not run again. */
 const maxAttempts = 2;
@@ -90,7 +91,7 @@ async function supersede(trx: Transaction<Database>, conversationId: string, fro
 	return rows.map((row) => row.id);
 }
 
-export function createInbox(db: Kysely<Database>, newId: () => string): InboxStore {
+export function createInbox(db: Kysely<Database>, write: Write, newId: () => string): InboxStore {
 	async function known(trx: Transaction<Database>, message: NewInbound): Promise<Accepted | null> {
 		const row = await trx
 			.selectFrom("inbox")
@@ -106,7 +107,7 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 
 	/** Rows wait again, as if they had not been claimed; a turn without a step is queued again. The conversation is free, or leased to `owner`. */
 	async function giveBack(turnId: string, owner: string | null, until: number): Promise<void> {
-		await db.transaction().execute(async (trx) => {
+		await write(async (trx) => {
 			await trx
 				.updateTable("inbox")
 				.set({ state: "waiting", attempts: sql`max(attempts - 1, 0)` })
@@ -132,7 +133,7 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 	}
 
 	function accept(message: NewInbound): Promise<Accepted> {
-		return db.transaction().execute(async (trx) => {
+		return write(async (trx) => {
 			const open = await turnFor(trx, message);
 			const turnId = open ?? message.newTurnId;
 			const row: Insertable<InboxTable> = {
@@ -210,7 +211,7 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 			);
 		// Asked after every turn, and mostly in vain: look before taking the write lock.
 		if (!(await look(db))) return null;
-		return db.transaction().execute(async (trx) => {
+		return write(async (trx) => {
 			const candidate = await look(trx);
 			if (!candidate) return null;
 			const conversation = (await first<Selectable<ConversationTable>>(
@@ -301,7 +302,7 @@ export function createInbox(db: Kysely<Database>, newId: () => string): InboxSto
 		},
 
 		async recover() {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				await trx.updateTable("conversations").set({ lease_owner: null, lease_until: 0 }).where("lease_owner", "is not", null).execute();
 				await trx.updateTable("inbox").set({ state: "waiting" }).where("state", "=", "claimed").execute();
 				const { count } = await trx

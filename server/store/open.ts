@@ -17,6 +17,7 @@ import { prune } from "./retention.ts";
 import { createDurability, openSqlite } from "./sqlite.ts";
 import type { Store } from "./store.ts";
 import { createTurns } from "./turns.ts";
+import { createWriter } from "./writer.ts";
 
 export interface StoreOptions {
 	/** Path of `openlani.db`; its folder is made. */
@@ -42,14 +43,15 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 	const { file, clock } = options;
 	const { raw, db, damage } = await openSqlite(file, clock.now());
 	const durability = createDurability(file);
+	const write = createWriter(db);
 	const ledger = createLedger({ db, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });
 
 	return {
 		conversations: createConversations(db),
 		messages: createMessages(db),
-		inbox: createInbox(db, options.newId),
-		turns: createTurns(db, { fact: writeFactEffect }),
-		outbox: createOutbox(db),
+		inbox: createInbox(db, write, options.newId),
+		turns: createTurns(db, write, { fact: writeFactEffect }),
+		outbox: createOutbox(db, write),
 		calls: ledger,
 		ledger,
 		memory: createMemoryStore(db, file),

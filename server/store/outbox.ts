@@ -2,8 +2,9 @@ import type { Insertable, Kysely, Selectable, Transaction } from "kysely";
 import type { Address, Attachment } from "../../channels/channel.ts";
 import { clean, fromJson, previewOf } from "./json.ts";
 import type { Database, MessageTable, OutboxTable } from "./schema.ts";
-import { all, first, insert, run } from "./sql.ts";
+import { all, type Executor, first, insert, marks, run } from "./sql.ts";
 import type { NewOutbox, OutboxRow, OutboxStore } from "./store.ts";
+import type { Write } from "./writer.ts";
 
 export function toOutboxRow(row: Selectable<OutboxTable>): OutboxRow {
 	return {
@@ -88,7 +89,7 @@ const firstOfPlace = `from outbox where channel = ? and account = ? and state in
 	select 1 from outbox earlier where earlier.channel = outbox.channel and earlier.account = outbox.account and earlier.place = outbox.place
 	and earlier.position < outbox.position and earlier.state in ('pending', 'sending'))`;
 
-export function createOutbox(db: Kysely<Database>): OutboxStore {
+export function createOutbox(db: Kysely<Database>, write: Write): OutboxStore {
 	const get = async (id: string) => {
 		const row = await db.selectFrom("outbox").selectAll().where("id", "=", id).executeTakeFirst();
 		return row ? toOutboxRow(row) : null;
@@ -97,25 +98,29 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 		get,
 
 		async add(row) {
-			await db.transaction().execute((trx) => insertOutbox(trx, row));
+			await write((trx) => insertOutbox(trx, row));
 			return (await get(row.id)) as OutboxRow;
 		},
 
-		async claim(channel, account, now) {
-			const row = await first<Selectable<OutboxTable>>(
-				db,
-				`select * ${firstOfPlace} and not_before <= ? order by position limit 1`,
-				channel,
-				account,
-				now,
-			);
-			if (!row) return null;
-			const claimed = await run(
-				db,
-				"update outbox set state = 'sending', attempts = attempts + 1 where id = ? and state = 'pending'",
-				row.id,
-			);
-			return claimed === 0 ? null : toOutboxRow({ ...row, state: "sending", attempts: row.attempts + 1 });
+		async claim(channel, account, now, most) {
+			const due = (on: Executor) =>
+				all<Selectable<OutboxTable>>(
+					on,
+					`select * ${firstOfPlace} and not_before <= ? order by position limit ?`,
+					channel,
+					account,
+					now,
+					most,
+				);
+			// Asked after every send, and mostly in vain: look before taking the write lock.
+			if ((await due(db)).length === 0) return [];
+			return write(async (trx) => {
+				const rows = await due(trx);
+				const ids = rows.map((row) => row.id);
+				if (ids.length > 0)
+					await run(trx, `update outbox set state = 'sending', attempts = attempts + 1 where id in (${marks(ids)})`, ...ids);
+				return rows.map((row) => toOutboxRow({ ...row, state: "sending", attempts: row.attempts + 1 }));
+			});
 		},
 
 		async nextDue(channel, account) {
@@ -125,16 +130,18 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 
 		async settle(id, receipt) {
 			if (receipt.state === "sent" && receipt.text === undefined) {
-				await run(
-					db,
-					"update outbox set state = 'sent', error = null, platform_ids = ?, sent_at = ? where id = ? and state != 'dropped'",
-					JSON.stringify(receipt.platformIds ?? []),
-					receipt.at,
-					id,
-				);
+				const sent = (trx: Executor) =>
+					run(
+						trx,
+						"update outbox set state = 'sent', error = null, platform_ids = ?, sent_at = ? where id = ? and state != 'dropped'",
+						JSON.stringify(receipt.platformIds ?? []),
+						receipt.at,
+						id,
+					);
+				await write(sent);
 				return;
 			}
-			await db.transaction().execute(async (trx) => {
+			await write(async (trx) => {
 				const row = await trx
 					.updateTable("outbox")
 					.set({
@@ -161,7 +168,7 @@ export function createOutbox(db: Kysely<Database>): OutboxStore {
 		},
 
 		async recover(now) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				await trx
 					.updateTable("outbox")
 					.set({ state: "unknown", error: "the service stopped twice while this was being sent" })

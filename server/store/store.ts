@@ -290,8 +290,8 @@ export interface TurnStore {
 }
 
 export interface OutboxStore {
-	/** Takes the oldest due row of a channel account, conversation order kept; null when none is due. */
-	claim(channel: string, account: string, now: number): Promise<OutboxRow | null>;
+	/** Takes at most `most` due rows of a channel account, oldest first, one of each place: their order is kept. */
+	claim(channel: string, account: string, now: number, most: number): Promise<OutboxRow[]>;
 	/** When the next pending row of a lane is due; null if none. */
 	nextDue(channel: string, account: string): Promise<number | null>;
 	/** Puts a message on its way outside a turn (a notice, an alert). */

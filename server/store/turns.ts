@@ -9,6 +9,7 @@ import { all, first, marks, run } from "./sql.ts";
 import { insertStep, loadSteps, toCallRecord } from "./steps.ts";
 import type { TurnStore } from "./store.ts";
 import { toTurnRow } from "./turn-rows.ts";
+import type { Write } from "./writer.ts";
 
 /** Where an effect comes from, for rooms that write its row. */
 export interface EffectSource {
@@ -21,7 +22,7 @@ export interface EffectSource {
 export type EffectWriter = (trx: Transaction<Database>, effect: ToolEffect, source: EffectSource) => Promise<void>;
 
 /** `writers` are the effects that other rooms of the store write (facts, schedules). */
-export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEffect["type"], EffectWriter>>): TurnStore {
+export function createTurns(db: Kysely<Database>, write: Write, writers: Partial<Record<ToolEffect["type"], EffectWriter>>): TurnStore {
 	const inConversationOf = (turnId: string) => sql<string>`(select conversation_id from turns where id = ${turnId})`;
 
 	async function writeEffect(trx: Transaction<Database>, effect: ToolEffect, source: EffectSource): Promise<void> {
@@ -95,9 +96,7 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		async stepStored(turnId, step) {
-			// A step without calls is one row: one statement is its own transaction.
-			if (step.calls.length === 0) await insertStep(db, turnId, step);
-			else await db.transaction().execute((trx) => insertStep(trx, turnId, step));
+			await write((trx) => insertStep(trx, turnId, step));
 		},
 
 		async stepAmended(turnId, step, change) {
@@ -114,7 +113,7 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		callFinished(turnId, recordId, outcome) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				const done = await run(
 					trx,
 					`update tool_calls set state = ?, result = ?, taint = ?, attachments = ?, ended_at = ?, started_at = coalesce(started_at, ?)
@@ -139,7 +138,7 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 				"select inbox.id from inbox join turns on turns.conversation_id = inbox.conversation_id and turns.person_id = inbox.person_id and turns.origin = inbox.origin where turns.id = ? and inbox.state = 'waiting'";
 			// Asked at every step boundary, and nearly always in vain: look before taking the write lock.
 			if (!(await first(db, `${like} limit 1`, turnId))) return [];
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				const ids = (await all<{ id: string }>(trx, like, turnId)).map((row) => row.id);
 				if (ids.length === 0) return [];
 				await run(
@@ -168,7 +167,7 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		end(turnId, end) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				const turn = await first<{ conversation_id: string }>(
 					trx,
 					"select conversation_id from turns where id = ? and state in ('queued', 'running')",
@@ -213,7 +212,7 @@ export function createTurns(db: Kysely<Database>, writers: Partial<Record<ToolEf
 		},
 
 		cancelQueued(turnId, at) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				const turn = await trx
 					.updateTable("turns")
 					.set({ state: "stopped", ended_at: at })

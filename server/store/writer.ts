@@ -1,0 +1,73 @@
+import type { Kysely, Transaction } from "kysely";
+import type { Database } from "./schema.ts";
+import { run } from "./sql.ts";
+
+/** Runs `work` in a transaction and resolves when it is committed. `work` may only use the transaction it is given. */
+export type Write = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>;
+
+interface Job {
+	work(trx: Transaction<Database>): Promise<unknown>;
+	resolve(value: never): void;
+	reject(error: unknown): void;
+	outcome: { value: unknown } | { error: unknown } | null;
+}
+
+/** Most jobs of one transaction: nobody waits long for strangers. */
+const most = 64;
+
+/**
+ * Group commit: what many turns want written in the same moment shares one transaction, each job behind a savepoint of its own, so
+ * that one that fails takes nobody along. A commit costs more than most of our statements.
+ */
+export function createWriter(db: Kysely<Database>): Write {
+	let queue: Job[] = [];
+	let working = false;
+
+	async function attempt(trx: Transaction<Database>, job: Job, alone: boolean): Promise<void> {
+		if (alone) {
+			job.outcome = { value: await job.work(trx) };
+			return;
+		}
+		await run(trx, "savepoint job");
+		try {
+			job.outcome = { value: await job.work(trx) };
+		} catch (error) {
+			job.outcome = { error };
+			await run(trx, "rollback to job");
+		}
+		await run(trx, "release job");
+	}
+
+	async function together(jobs: Job[]): Promise<void> {
+		try {
+			await db.transaction().execute(async (trx) => {
+				for (const job of jobs) await attempt(trx, job, jobs.length === 1);
+			});
+		} catch (error) {
+			// Nothing was committed: neither those that ran well nor those that did not.
+			for (const job of jobs) job.outcome = { error };
+		}
+		for (const job of jobs) {
+			if (job.outcome && "value" in job.outcome) job.resolve(job.outcome.value as never);
+			else job.reject(job.outcome?.error);
+		}
+	}
+
+	async function work(): Promise<void> {
+		while (queue.length > 0) {
+			const jobs = queue.slice(0, most);
+			queue = queue.slice(most);
+			await together(jobs);
+		}
+		working = false;
+	}
+
+	return (job) =>
+		new Promise((resolve, reject) => {
+			queue.push({ work: job, resolve: resolve as (value: never) => void, reject, outcome: null });
+			if (working) return;
+			working = true;
+			// One round of the event loop lets everyone who is ready come along.
+			setImmediate(() => void work());
+		});
+}
