@@ -32,7 +32,8 @@ interface Opened {
 
 async function open(home: string, settings: MemorySettings): Promise<Opened> {
 	const workspace = createWorkspace({ home, clock, log });
-	const { db } = await openSqlite(join(home, "data", "openlani.db"), clock.now());
+	await workspace.ensure("en");
+	const { db } = await openSqlite(workspace.paths.database, clock.now());
 	let host: ReturnType<typeof createEngineHost> | null = null;
 	const memory = createMemory({
 		store: createMemoryStore(db, workspace.paths.database),

@@ -196,6 +196,18 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		if (added) place.rows = await openRows(place.key, place.conversationId);
 	}
 
+	/** What a person edited and sent again, or had answered anew, is no part of the conversation any more. */
+	async function takeBack(place: Place): Promise<void> {
+		const gone = await store.supersededExchanges(place.rows.map((row) => row.exchange.id));
+		if (gone.length === 0) return;
+		await inTurn(place, async () => {
+			await store.setExchanges(gone, { state: "gone" });
+			place.rows = place.rows.filter((row) => !gone.includes(row.exchange.id));
+			place.dirty = true;
+		});
+		soon(place);
+	}
+
 	/** Sets the oldest exchanges apart for compression, four at a time, until the rest fits the window. */
 	async function batch(place: Place): Promise<void> {
 		const { exchanges: most, compress } = options.settings();
@@ -297,6 +309,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				place = await placeOf(key, conversationId);
 			}
 			place.usedAt = clock.now();
+			await takeBack(place);
 			if (stampOf(exchangesPath(conversationId)) !== place.stamp) {
 				await inTurn(place, async () => {
 					await look(place);

@@ -102,6 +102,8 @@ export interface MemoryStore {
 	/** Which of these ids were ever kept, in whatever state. */
 	knownExchanges(ids: string[]): Promise<Set<string>>;
 	exchangesOf(ids: string[]): Promise<ExchangeRow[]>;
+	/** Which of these exchanges were taken back in the message log: edited and sent again, or answered anew. */
+	supersededExchanges(ids: string[]): Promise<string[]>;
 	/** Exchanges that went into a summary line. */
 	exchangesOfLine(lineId: string): Promise<ExchangeRow[]>;
 	setExchanges(ids: string[], change: { state?: ExchangeState; lineId?: string }): Promise<void>;

@@ -57,6 +57,22 @@ describe("the window of exchanges", () => {
 		expect(await again.memory.history(privately())).toHaveLength(1);
 	});
 
+	it("leaves out what was edited and sent again", async () => {
+		const test = await make();
+		for (let number = 1; number <= 3; number++) {
+			await test.memory.remember(privately(), exchange(number, `text ${number}`));
+			test.db.raw
+				.prepare(
+					"insert into messages (id, conversation_id, role, text, at, origin, turn_id, attachments, notes) values (?, 'c1', 'assistant', 'x', 1, 'human', ?, '[]', '[]')",
+				)
+				.run(`m${number}`, `e${number}`);
+		}
+		test.db.raw.prepare("update messages set superseded = 1 where turn_id in ('e2', 'e3')").run();
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e1"]);
+		await test.memory.settled();
+		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);
+	});
+
 	it("takes from the message log what a crash kept from being remembered", async () => {
 		const test = await make();
 		await test.memory.remember(privately(), exchange(1, "one"));
