@@ -60,7 +60,12 @@ export function createDemo(options: DemoOptions): Demo {
 			}
 			const calls = cut
 				? []
-				: reply.calls.map((call) => ({ id: `demo_${options.newId()}`, name: call.name, arguments: JSON.stringify(call.args) }));
+				: // Ids of more than 40 characters are refused by some servers, which would see them in the history of another model.
+					reply.calls.map((call) => ({
+						id: `demo_${options.newId().replaceAll("-", "")}`,
+						name: call.name,
+						arguments: JSON.stringify(call.args),
+					}));
 			yield {
 				type: "end",
 				answer: {

@@ -1,4 +1,5 @@
 /** The demo model's sentences. */
+import { knownResult } from "./known.ts";
 import type { Done, Language, Reading } from "./read.ts";
 
 export function introduction(language: Language): string {
@@ -88,22 +89,29 @@ function arithmetic(said: string): string | null {
 
 const SHOWN = 1_500;
 
-/** What one tool said, told to a person. The words of the result are the tool's. */
+/** What one tool said, told to a person. Words that are the tool's own are marked as a quotation. */
 export function tell(done: Done, language: Language): string {
+	const known = knownResult(done, language);
+	if (known !== null) return known;
 	const zh = language === "zh";
 	const text = Array.from(done.result.trim()).slice(0, SHOWN).join("");
 	const arg = (name: string) => String(done.args[name] ?? "");
-	const quoted = text === "" ? (zh ? "（没有输出）" : "(no output)") : text;
-	const block = (title: string) => `${title}\n\n${fence(quoted)}`;
+	const block = (title: string) => (text === "" ? `${title}${zh ? "（没有输出）" : " (no output)"}` : `${title}\n\n${fence(text)}`);
+	/** What was asked for, and the answer in the tool's own words. */
+	const about = (subject: string) => {
+		if (text === "") return zh ? `${subject}：没有返回内容。` : `${subject}: no answer.`;
+		if (text.includes("\n")) return block(zh ? `${subject}，工具返回：` : `${subject}:`);
+		return zh ? `${subject}，工具返回：“${text}”` : `${subject}: ${text}`;
+	};
 	switch (done.name) {
 		case "now":
-			return zh ? `现在是 ${quoted}` : `It is ${quoted}`;
+			return about(zh ? "现在的时间" : "The time");
 		case "set_alarm":
-			return zh ? `闹钟：“${arg("task")}”。${quoted}` : `Alarm "${arg("task")}": ${quoted}`;
+			return about(zh ? `闹钟“${arg("task")}”` : `Alarm "${arg("task")}"`);
 		case "remember_fact":
-			return zh ? `要记的是：“${arg("text")}”。${quoted}` : `To remember: "${arg("text")}". ${quoted}`;
+			return about(zh ? `要记的是“${arg("text")}”` : `To remember "${arg("text")}"`);
 		case "recall":
-			return zh ? `关于“${arg("query")}”，记忆里找到：\n${quoted}` : `About "${arg("query")}" my memory says:\n${quoted}`;
+			return about(zh ? `关于“${arg("query")}”` : `About "${arg("query")}" my memory says`);
 		case "web_search":
 			return block(zh ? `搜索“${arg("query")}”的结果：` : `Results for "${arg("query")}":`);
 		case "web_fetch":
@@ -118,14 +126,14 @@ export function tell(done: Done, language: Language): string {
 		case "run_python":
 			return block(zh ? "运行结果：" : "The output:");
 		case "send_message":
-			return zh ? `发给 ${arg("to")}（${arg("channel")}）：${quoted}` : `To ${arg("to")} on ${arg("channel")}: ${quoted}`;
+			return about(zh ? `发给 ${arg("to")}（${arg("channel")}）` : `To ${arg("to")} on ${arg("channel")}`);
 		case "write_file":
 		case "edit_file":
-			return zh ? `文件 ${arg("path")}：${quoted}` : `File ${arg("path")}: ${quoted}`;
+			return about(zh ? `文件 ${arg("path")}` : `File ${arg("path")}`);
 		case "start_job":
-			return zh ? `后台任务“${arg("task")}”：${quoted}` : `Job "${arg("task")}": ${quoted}`;
+			return about(zh ? `后台任务“${arg("task")}”` : `Job "${arg("task")}"`);
 		default:
-			return zh ? `工具 ${done.name} 说：${quoted}` : `${done.name} says: ${quoted}`;
+			return about(zh ? `用了 ${done.name}` : `${done.name} says`);
 	}
 }
 

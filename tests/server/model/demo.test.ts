@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { gate } from "../../../server/agent/gate.ts";
 import { readWhen } from "../../../server/model/demo/when.ts";
 import type { ModelMessage, ToolSchema } from "../../../server/model/model.ts";
+import { describeTime } from "../../../server/tools/now.ts";
 import { ask, run, setUp, tool } from "./setup.ts";
 
 const NAMES =
@@ -133,6 +135,48 @@ describe("the demo model", () => {
 	it("does several things in turn", async () => {
 		const { calls } = await play("write a.txt with one; then read a.txt then what time is it");
 		expect(calls.map((call) => call.name)).toEqual(["write_file", "read_file", "now"]);
+	});
+
+	it.each([
+		["记住我对花生过敏", "Kept.", "我记住了：“我对花生过敏”。"],
+		["remember that my sister's name is Anna", "Kept.", 'I will remember: "my sister\'s name is Anna".'],
+		["你知道关于我妹妹的什么？", "Nothing found.", "关于“我妹妹”，我什么都不记得。"],
+		[
+			"你知道关于我妹妹的什么？",
+			"2026-11-29 (fact) 我妹妹叫安娜 [f12]\n2026-11-30 (talk) 妹妹来了 [x-1]",
+			"关于“我妹妹”，我记得：\n- 我妹妹叫安娜（2026-11-29）\n- 妹妹来了（2026-11-30）",
+		],
+		["what do you know about tea?", "2026-11-29 (fact) I like tea [f12]", 'About "tea" I remember:\n- I like tea (2026-11-29)'],
+		["写文件 notes.txt 内容：买牛奶", "Created notes.txt (9 bytes).", "新建了文件 notes.txt（9 字节）。"],
+		["把 notes.txt 里的“牛奶”改成“面包”", "Changed notes.txt at line 1.", "改好了 notes.txt 的第 1 行。"],
+		["列出文件", "(empty directory)", "这里没有文件。"],
+		["在文件里搜索面包", 'Nothing found for "面包" in 3 files.', "查看了 3 个文件，没有找到“面包”。"],
+		[
+			"现在几点了",
+			describeTime(Date.UTC(2026, 10, 30, 7, 4), "Asia/Shanghai"),
+			"现在是 2026 年 11 月 30 日，星期一，15:04（Asia/Shanghai，UTC+08:00）。",
+		],
+		["用 tg 给 42 发消息：早上好", "The message to 42 on tg is queued.", "给 42 的消息正在通过 tg 发出。"],
+		["记住我对花生过敏", "`text` is empty.", "要记的是“我对花生过敏”，工具返回：“`text` is empty.”"],
+	])("%s, %s: one whole sentence in the person's language", async (text, result, sentence) => {
+		expect((await play(text, { answer: () => result })).text).toBe(sentence);
+	});
+
+	it("gives its calls ids that go into any server's history unchanged", async () => {
+		const { calls } = await step([...earlier, user("what time is it?")]);
+		const id = calls[0]?.id ?? "";
+		const { messages, repairs } = gate(
+			[
+				...earlier,
+				user("what time is it?"),
+				{ role: "assistant", text: "", calls },
+				{ role: "tool", callId: id, name: "now", text: "noon" },
+			],
+			{ turnStart: 2 },
+		);
+		expect(repairs).toEqual([]);
+		expect(messages.at(-1)).toMatchObject({ role: "tool", callId: id });
+		expect((await step([user("what time is it?")])).calls[0]?.id).not.toBe(id);
 	});
 
 	it("fakes nothing: failures are told as they are", async () => {
