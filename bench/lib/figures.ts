@@ -24,10 +24,12 @@ type Aim = { atMost: number } | { atLeast: number };
 export function figure(
 	name: string,
 	unit: Figure["unit"],
-	samples: number[],
+	measured: number[],
 	options: { show?: Figure["show"]; aim?: Aim & { of?: "median" | "p95" | "max"; text?: string }; note?: string } = {},
 ): Figure {
 	const { aim, show = "range", note } = options;
+	// A time that was not seen (the other process had not noted it yet) is no sample.
+	const samples = measured.filter(Number.isFinite);
 	const made: Figure = { name, unit, samples, show, note };
 	if (aim) {
 		const value = aim.of === "p95" ? percentile(samples, 0.95) : aim.of === "max" ? Math.max(...samples) : median(samples);
