@@ -42,7 +42,7 @@ describe("openlani report", () => {
 		recorded = await record();
 		const out = join(recorded.home, "turn.html");
 		expect((await run(report, recorded.home, ["--turn", "turn-1", "--out", out])).code).toBe(0);
-		expect(await readFile(out, "utf8")).toMatch(/^<!doctype html>[^]*It says hello\./);
+		expect(await readFile(out, "utf8")).toMatch(/^<!doctype html>[\s\S]*It says hello\./);
 		const day = await run(report, recorded.home, ["--day", "2026-11-30", "--out", "-", "--language", "zh-CN"]);
 		expect(day.out).toContain("日报 2026-11-30");
 		expect(day.out).toContain("It says hello.");

@@ -121,3 +121,58 @@ describe("what is kept", () => {
 		expect(kept).toEqual([false, false, false, true, true]);
 	});
 });
+
+describe("reservations", () => {
+	const limits = { tokens: 10_000, cost: 5, reserveForPeople: 0.2, shareTokens: null };
+	const reservation = { day: "2026-11-30", share: "p1", background: false, tokens: 100, cost: 0.5 };
+	const start = (input: number): CallStart => ({
+		context: { source: "chat", conversationId: "c1", turnId: "t1", personId: "p1" },
+		model: "main",
+		modelName: "m",
+		key: null,
+		attempt: 1,
+		request: {},
+		estimatedInputTokens: input,
+		maxOutputTokens: 40,
+		startedAt: Date.parse("2026-11-30T01:00:00Z"),
+	});
+
+	it("that were open when the process ended all count as spent, for day, share, money and usage, once", async () => {
+		for (const id of ["a", "b", "c"]) await home.ledger.reserve(id, start(60), reservation, limits);
+		expect(await home.ledger.recover(0)).toBe(3);
+		expect(await home.ledger.recover(0)).toBe(0);
+		expect(await home.ledger.day("2026-11-30")).toMatchObject({ usedTokens: 300, reservedTokens: 0, usedCost: 1.5, reservedCost: 0 });
+		expect(await home.ledger.share("2026-11-30", "p1")).toEqual({ usedTokens: 300, reservedTokens: 0 });
+		expect(await usage("2026-11-29T16:00:00Z", "2026-11-30T16:00:00Z")).toMatchObject([
+			{ calls: 3, inputTokens: 180, outputTokens: 120, estimatedTokens: 300, cost: 1.5 },
+		]);
+	});
+
+	it("are settled once, whatever comes later", async () => {
+		await home.ledger.reserve("a", start(60), reservation, limits);
+		const end = {
+			response: null,
+			error: null,
+			usage: { inputTokens: 10, cachedTokens: 0, outputTokens: 5, reasoningTokens: 0, estimated: false, cost: 0.1, currency: "USD" },
+			ms: 1,
+			firstByteMs: 1,
+		};
+		const settlement = { budgetCost: 0.1, price: null, ratio: null };
+		await home.ledger.settle("a", end, settlement);
+		await home.ledger.settle("a", { ...end, usage: { ...end.usage, inputTokens: 9_000 } }, settlement);
+		expect(await home.ledger.day("2026-11-30")).toMatchObject({ usedTokens: 15, reservedTokens: 0, usedCost: 0.1 });
+		expect((await home.ledger.get("a"))?.usage.inputTokens).toBe(10);
+		expect(await home.ledger.share("2026-11-30", "p1")).toEqual({ usedTokens: 15, reservedTokens: 0 });
+	});
+
+	it("give each threshold and each person once a day", async () => {
+		expect(await home.ledger.warn("2026-11-30", [0.5])).toEqual([0.5]);
+		expect(await home.ledger.warn("2026-11-30", [0.5, 0.8])).toEqual([0.8]);
+		expect(await home.ledger.warn("2026-12-01", [0.5])).toEqual([0.5]);
+		expect([
+			await home.ledger.tellOnce("2026-11-30", "c1"),
+			await home.ledger.tellOnce("2026-11-30", "c1"),
+			await home.ledger.tellOnce("2026-12-01", "c1"),
+		]).toEqual([true, false, true]);
+	});
+});
