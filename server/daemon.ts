@@ -1,7 +1,5 @@
 /** The composition root: the only file that knows everybody. Starts in order, stops in reverse. */
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,19 +10,21 @@ import { requestCharsFor } from "./agent/limits.ts";
 import { saidOf } from "./agent/prompt.ts";
 import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
-import type { Exchange } from "./agent/types.ts";
+import type { Exchange, ToolBox } from "./agent/types.ts";
 import type { Environment } from "./config/environment.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
 import { buildApp } from "./http/app.ts";
 import { createPresenter } from "./http/presenter.ts";
+import { createSetupCode } from "./http/setup-code.ts";
 import { createMemory } from "./memory/create.ts";
-import type { Embedder } from "./memory/options.ts";
-import { createModels, type Models } from "./model/models.ts";
+import { embedderOf } from "./memory/embedder.ts";
+import { createModels } from "./model/models.ts";
 import { createPriceBook } from "./model/prices.ts";
 import { detectLocal, listProviders } from "./model/providers.ts";
 import type { ModelSettings } from "./model/settings.ts";
+import { createTokenCounter } from "./model/tokens.ts";
 import { createBus } from "./observe/create-bus.ts";
 import { createCalendar } from "./observe/day.ts";
 import { createLog } from "./observe/log.ts";
@@ -37,6 +37,7 @@ import { createRedactor } from "./safety/redact.ts";
 import { type OpenStore, openStore } from "./store/open.ts";
 import type { Claim } from "./store/store.ts";
 import { createMemoryTools } from "./tools/memory/index.ts";
+import { createResults } from "./tools/results.ts";
 import { createBuiltinTools, createToolBox } from "./tools/tool-box.ts";
 import { version } from "./version.ts";
 import { lockHome, writeRuntime } from "./workspace/lock.ts";
@@ -199,6 +200,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		newId,
 		onCall: (call) => watched.onCall(call),
 	});
+	const tokens = createTokenCounter();
 	const models = opened(
 		"models",
 		createModels({
@@ -216,6 +218,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			newId,
 			log,
 			proxy: environment.proxy,
+			tokens,
 		}),
 		(it) => it.close(),
 	);
@@ -241,16 +244,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		(it) => it.stop(),
 	);
 	const web: Channel = createWebChannel({
-		async show(message) {
-			const row = await store.outbox.get(message.id);
-			const shown = row?.messageId ? await store.messages.get(row.messageId) : null;
-			if (!shown) return;
-			bus.publish({
-				type: "message",
-				conversation: shown.conversationId,
-				message: await present.message({ ...shown, text: message.text, delivery: "sent" }),
-			});
-		},
+		show: (message) => gateway.show(message.id, message.text),
 	});
 	const channels = new Map<string, Channel>([[web.id, web]]);
 	const channelStates = new Map<string, { state: "up" | "connecting" | "down" | "off"; error: string | null }>();
@@ -275,13 +269,9 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		}).core,
 	];
 
-	async function keepFullText(recordId: string, text: string): Promise<string> {
-		const folder = join(workspace.paths.files, "results");
-		await mkdir(folder, { recursive: true, mode: 0o700 });
-		await writeFile(join(folder, `${recordId}.txt`), text, { mode: 0o600 });
-		return `results/${recordId}.txt`;
-	}
-
+	const results = createResults(workspace.paths.files);
+	/** One box for each list of capabilities: a changed configuration brings new lists. */
+	const boxes = new WeakMap<object, ToolBox>();
 	const payer = (claim: Claim) => ({
 		personId: claim.turn.personId,
 		tier: claim.turn.tier,
@@ -316,17 +306,22 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 						maxRounds: now.agent.maxRounds,
 						toolResultChars: 20_000,
 						stepResultChars: 48_000,
-						requestChars: requestCharsFor(models.contextTokens("chat", picked)),
+						// Without folding by us a request grows until the model's own limit says so.
+						requestChars: environment.contextAutofold ? requestCharsFor(models.contextTokens("chat", picked)) : Number.MAX_SAFE_INTEGER,
 					},
 				};
 			},
 			async blocks() {
 				const { blocks, problems } = await workspace.prompt();
 				for (const one of problems) log.warn("workspace.problem", { message: one });
-				return [rulesBlock(locale()), ...blocks];
+				// Who it is and whom it talks to come from the memory, for the speaker alone.
+				return [rulesBlock(locale()), ...blocks.filter(({ name }) => name === "soul" || name === "agent")];
 			},
 			tools(claim) {
-				return createToolBox(tools, { allow: settings().safety.permissions[claim.turn.tier] });
+				const allow = settings().safety.permissions[claim.turn.tier];
+				const made = boxes.get(allow) ?? createToolBox(tools, { allow });
+				boxes.set(allow, made);
+				return made;
 			},
 			async admission(claim) {
 				const admission = await fuse.admits(payer(claim));
@@ -339,7 +334,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 				};
 			},
 			present,
-			keepFullText,
+			keepFullText: results.keep,
+			countTokens: tokens.count,
 			onRemoved: (id) => memory.conversationRemoved(id),
 			log,
 		}),
@@ -497,6 +493,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		void Promise.all([
 			store.prune(clock.now(), keep),
 			store.ledger.pruneCalls(clock.now(), { days: keep.callDays, bytes: keep.bytes }),
+			results.prune(clock.now()),
 		]).catch((error: unknown) => log.error("store.prune-failed", { message: (error as Error).message }));
 	}, pruneEveryMs);
 	pruning.unref();
@@ -514,20 +511,6 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		stop() {
 			stopping ??= closeAll();
 			return stopping;
-		},
-	};
-}
-
-/** The configured embedding model as the memory uses it; null = the memory's own lexical vectors. */
-function embedderOf(models: Models): Embedder | null {
-	const embedding = models.embedding();
-	if (!embedding) return null;
-	return {
-		// Vectors of another endpoint's model of the same name are not comparable.
-		model: `${embedding.model}@${embedding.baseUrl}`,
-		async embed(texts, { owner, conversationId }, signal) {
-			const { vectors } = await models.embed(texts, { source: "embedding", conversationId, turnId: null, personId: owner }, signal);
-			return vectors;
 		},
 	};
 }
@@ -570,23 +553,6 @@ async function listen(app: Awaited<ReturnType<typeof buildApp>>, host: string, p
 const bracketed = (host: string) => (host.includes(":") ? `[${host}]` : host);
 const displayHost = (host: string) => bracketed(host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host);
 const localHost = displayHost;
-
-/** The one-time code of this start. It works until an account exists, and once. */
-function createSetupCode(hasUser: () => Promise<boolean>) {
-	const code = randomBytes(18).toString("base64url");
-	const digest = (text: string) => createHash("sha256").update(text).digest();
-	let used = false;
-	const check = async (given: string) => !used && timingSafeEqual(digest(given), digest(code)) && !(await hasUser());
-	return {
-		code,
-		check,
-		async redeem(given: string): Promise<boolean> {
-			if (!(await check(given))) return false;
-			used = true;
-			return true;
-		},
-	};
-}
 
 /** The name in IDENTITY.md's first heading or `name:` line; "Lani" where there is none. */
 function agentNameOf(identity: string): string {

@@ -1,8 +1,8 @@
 import type { Address, Channel, InboundMessage } from "../../channels/channel.ts";
-import type { LiveBody } from "../http/contract.ts";
+import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
 import type { EventBus } from "../observe/bus.ts";
-import type { ConversationRow, NewInbound, Store } from "../store/store.ts";
+import type { ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
 import { createDelivery } from "./delivery.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
@@ -17,7 +17,10 @@ export interface GatewayOptions extends Omit<TurnRunnerOptions, "kickDelivery" |
 	channel(id: string): Channel | undefined;
 	policy(channel: string): ChannelPolicy;
 	locale(): string;
-	present: TurnRunnerOptions["present"] & { conversation(row: ConversationRow): LiveBody };
+	present: TurnRunnerOptions["present"] & {
+		plain(row: MessageRow): Message;
+		conversation(row: ConversationRow, change?: "created" | "changed"): LiveBody;
+	};
 	keepFullText(recordId: string, text: string): Promise<string>;
 	/** A conversation was deleted. */
 	onRemoved?(id: string): Promise<void>;
@@ -32,6 +35,8 @@ export interface Gateway extends GatewayDoor {
 	/** Ends: no new turns, running ones leave at a stored step within `graceMs`. */
 	close(graceMs: number): Promise<void>;
 	running(): number;
+	/** The page is shown what an outbox row carries; `text` is what passed the filter. */
+	show(outboxId: string, text: string): Promise<void>;
 	/** Turns that wait for the fuse may be tried again. */
 	retryHeld(): Promise<void>;
 }
@@ -43,6 +48,8 @@ const stopWaitMs = 1_000;
 export function createGateway(options: GatewayOptions): Gateway {
 	const { store, bus, clock, newId, log } = options;
 	const waiters = createWaiters();
+	/** Replies without tools that have not been shown yet, by outbox id. */
+	const fresh = new Map<string, MessageRow>();
 	let closing = false;
 
 	const delivery = createDelivery({
@@ -54,6 +61,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		onSettled(row) {
 			if (row.state === "sending" || row.state === "pending") return;
 			waiters.sent(row.id);
+			fresh.delete(row.id);
 			if (row.state !== "sent") log.warn("outbox.not-sent", { outboxId: row.id, channel: row.channel, state: row.state, error: row.error });
 			// The web channel has shown its message already; elsewhere the page follows what became of it.
 			if (row.messageId && (row.channel !== "web" || row.state !== "sent")) void showDelivery(row.messageId);
@@ -98,7 +106,9 @@ export function createGateway(options: GatewayOptions): Gateway {
 		journal: { resolve, keepFullText: options.keepFullText },
 		kickDelivery: delivery.kick,
 		onEnded(ended) {
-			const answer = { replyId: ended.replyId, turnId: ended.turnId };
+			const answer = { replyId: ended.reply?.id ?? null, turnId: ended.turnId };
+			// Most answers are of one step and go to the page at once: what was just written need not be read again.
+			if (ended.outboxId && ended.reply && ended.oneStep) fresh.set(ended.outboxId, ended.reply);
 			if (ended.outboxId) waiters.whenSent(ended.outboxId, ended.messageIds, answer);
 			else waiters.tell(ended.messageIds, answer);
 		},
@@ -133,11 +143,23 @@ export function createGateway(options: GatewayOptions): Gateway {
 		if (!duplicate) {
 			if (accepted.supersededIds.length > 0)
 				bus.publish({ type: "superseded", conversation: conversation.id, messageIds: accepted.supersededIds });
-			bus.publish({ type: "message", conversation: conversation.id, message: await options.present.message(accepted.message) });
+			bus.publish({ type: "message", conversation: conversation.id, message: options.present.plain(accepted.message) });
 			lanes.kick();
+			if (conversation.title === "") await showTitle(conversation.id);
 		}
 		await store.durable();
 		return { messageId, turnId, duplicate };
+	}
+
+	/** A conversation's first message has given it its title. */
+	async function showTitle(conversationId: string): Promise<void> {
+		const row = await store.conversations.get(conversationId);
+		if (row) bus.publish(options.present.conversation(row, "changed"));
+	}
+
+	async function carriedBy(outboxId: string): Promise<MessageRow | null> {
+		const row = await store.outbox.get(outboxId);
+		return row?.messageId ? store.messages.get(row.messageId) : null;
 	}
 
 	async function attachmentsOf(list: Submission["attachments"]) {
@@ -324,6 +346,18 @@ export function createGateway(options: GatewayOptions): Gateway {
 		},
 
 		running: () => lanes.running().length,
+
+		async show(outboxId, text) {
+			const known = fresh.get(outboxId);
+			const row = known ?? (await carriedBy(outboxId));
+			if (!row) return;
+			const shown = { ...row, text, delivery: "sent" as const };
+			bus.publish({
+				type: "message",
+				conversation: row.conversationId,
+				message: known ? options.present.plain(shown) : await options.present.message(shown),
+			});
+		},
 
 		async retryHeld() {
 			await store.inbox.unhold();

@@ -1,7 +1,7 @@
 /** What a claimed turn brings to the agent: its messages, what memory has, the prompt's blocks. */
-import type { Exchange, PromptBlock, TurnInput, TurnLimits, TurnMessage } from "../agent/types.ts";
+import type { Exchange, PromptBlock, ToolBox, TurnInput, TurnLimits, TurnMessage } from "../agent/types.ts";
 import type { Memory, Recalled, Scope } from "../memory/memory.ts";
-import type { Claim } from "../store/store.ts";
+import type { Claim, MessageStore } from "../store/store.ts";
 
 /** The settings that a turn reads when it begins. */
 export interface TurnSettings {
@@ -11,13 +11,26 @@ export interface TurnSettings {
 }
 
 export interface GatherOptions {
+	store: { messages: Pick<MessageStore, "supersededTurns" | "ofTurn"> };
 	memory: Memory;
 	settings(claim: Claim): TurnSettings;
 	/** SOUL, Agent.md and the rules: stable from turn to turn. */
 	blocks(claim: Claim): Promise<PromptBlock[]>;
 	/** What a person said in these messages, as the prompt says it. */
 	saidOf(messages: TurnMessage[]): string;
+	tools(claim: Claim): ToolBox;
+	/** Estimated tokens of a text for a model, by name ("" = any). */
+	countTokens(modelName: string, text: string): number;
 	log: { warn(event: string, data?: Record<string, unknown>): void };
+}
+
+/** What a turn's prompt was made of: told by `GET /turns/:id`. */
+export interface Why {
+	blocks: { name: string; chars: number; tokens: number }[];
+	recalled: { text: string; score: number; at: string; source: string; by: string }[];
+	/** Steps that were folded out of the last request. */
+	folded: number;
+	model: { picked: string | null; reason: string | null };
 }
 
 /** Whose memory a claimed turn may use, and who reads along. */
@@ -44,8 +57,45 @@ export function toExchange(claim: Claim, said: string, first: TurnMessage | unde
 }
 
 /** Answers how a claimed turn is gathered; `why` is what its prompt was made of. */
-export function createGather(options: GatherOptions): (claim: Claim) => Promise<{ made: TurnInput; why: Record<string, unknown> }> {
+export function createGather(options: GatherOptions): (claim: Claim) => Promise<{ made: TurnInput; why: Why }> {
 	const { log } = options;
+	/** Blocks and tools are the same from turn to turn: they are counted once. */
+	const sizes = new Map<string, { chars: number; tokens: number }>();
+	const schemas = new WeakMap<ToolBox, string>();
+
+	function sizeOf(text: string): { chars: number; tokens: number } {
+		const known = sizes.get(text);
+		if (known) return known;
+		const size = { chars: text.length, tokens: options.countTokens("", text) };
+		if (sizes.size >= 200) sizes.clear();
+		sizes.set(text, size);
+		return size;
+	}
+
+	function schemasOf(box: ToolBox): string {
+		const text =
+			schemas.get(box) ?? JSON.stringify(box.list().map(({ name, description, parameters }) => ({ name, description, parameters })));
+		schemas.set(box, text);
+		return text;
+	}
+
+	/** Edit-and-resend takes back what was said: of an exchange with such messages only what still stands goes into the request. */
+	async function standing(history: Exchange[]): Promise<Exchange[]> {
+		const changed = new Set(await options.store.messages.supersededTurns(history.map((exchange) => exchange.id)));
+		if (changed.size === 0) return history;
+		const kept: Exchange[] = [];
+		for (const exchange of history) {
+			if (!changed.has(exchange.id)) {
+				kept.push(exchange);
+				continue;
+			}
+			const rows = (await options.store.messages.ofTurn(exchange.id)).filter((row) => !row.superseded);
+			const said = rows.filter((row) => row.role === "user");
+			const reply = rows.find((row) => row.role === "assistant");
+			if (said.length > 0 || reply) kept.push({ ...exchange, said: options.saidOf(said), replied: reply?.text ?? "" });
+		}
+		return kept;
+	}
 
 	async function input(claim: Claim, recalled: Recalled[], blocks: PromptBlock[], history: Exchange[]): Promise<TurnInput> {
 		const { turn, conversation } = claim;
@@ -76,13 +126,13 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 		};
 	}
 
-	return async function gather(claim: Claim): Promise<{ made: TurnInput; why: Record<string, unknown> }> {
+	return async function gather(claim: Claim): Promise<{ made: TurnInput; why: Why }> {
 		const scope = scopeOf(claim);
 		const said = claim.rows.map((row) => row.message.text).join("\n");
 		const [base, remembered, history, recalled] = await Promise.all([
 			options.blocks(claim),
 			options.memory.blocks(scope),
-			options.memory.history(scope),
+			options.memory.history(scope).then(standing),
 			options.memory.recall(scope, said).catch((error: unknown) => {
 				log.warn("memory.recall-failed", { error: (error as Error).message, turnId: claim.turn.id });
 				return [];
@@ -94,19 +144,18 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 			[...base, ...remembered],
 			history.filter((exchange) => exchange.id !== claim.turn.id),
 		);
-		const why = {
+		const exchanges = made.history.map((exchange) => `${exchange.said}\n${exchange.replied}`).join("\n");
+		const why: Why = {
 			blocks: [
-				...made.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
-				{ name: "history", chars: history.reduce((sum, one) => sum + one.said.length + one.replied.length, 0) },
-			],
-			recalled: recalled.map((one) => ({
-				text: one.text,
-				score: one.score,
-				at: new Date(one.at).toISOString(),
-				source: one.source,
-				by: one.by,
-			})),
-			picked: made.model,
+				...made.blocks.map(({ name, text }) => ({ name, ...sizeOf(text) })),
+				{ name: "tools", ...sizeOf(schemasOf(options.tools(claim))) },
+				{ name: "history", ...sizeOf(exchanges) },
+				{ name: "messages", ...sizeOf(said) },
+				{ name: "recalled", ...sizeOf(made.recalled.join("\n")) },
+			].filter((block) => block.chars > 0),
+			recalled: recalled.map(({ text, score, at, source, by }) => ({ text, score, at: new Date(at).toISOString(), source, by })),
+			folded: 0,
+			model: { picked: made.model, reason: null },
 		};
 		return { made, why };
 	};

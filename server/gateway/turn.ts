@@ -1,12 +1,12 @@
 import type { Address } from "../../channels/channel.ts";
-import type { ToolBox, TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
+import type { TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
 import type { Message } from "../http/contract.ts";
 import type { Model } from "../model/model.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
 import type { Claim, MessageRow, NewOutbox, Store, TurnEnd } from "../store/store.ts";
 import { createDeltas } from "./deltas.ts";
-import { createGather, type GatherOptions, scopeOf, toExchange } from "./gather.ts";
+import { createGather, type GatherOptions, scopeOf, toExchange, type Why } from "./gather.ts";
 import { createJournal, type JournalOptions } from "./journal.ts";
 import { leaseLost, type RunningLane } from "./lanes.ts";
 import { sentence } from "./sentences.ts";
@@ -21,14 +21,13 @@ export interface TurnRunnerOptions extends GatherOptions, TellOptions {
 	newId(): string;
 	/** The agent's loop. */
 	runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): AsyncGenerator<TurnEvent, TurnOutcome>;
-	tools(claim: Claim): ToolBox;
 	present: TellOptions["present"] & { message(row: MessageRow): Promise<Message> };
 	journal: Pick<JournalOptions, "resolve" | "keepFullText">;
 	/** Asked before a turn runs, and when the fuse stopped it on the way. Null: it may run. */
 	admission(claim: Claim): Promise<Refusal | null>;
 	kickDelivery(channel: string, account: string): void;
 	/** The turn has ended and is stored; `outboxId` carries its reply, if it has one. */
-	onEnded(ended: { turnId: string; messageIds: string[]; replyId: string | null; outboxId: string | null; channel: string }): void;
+	onEnded(ended: { turnId: string; messageIds: string[]; reply: MessageRow | null; outboxId: string | null; oneStep: boolean }): void;
 	log: {
 		info(event: string, data?: Record<string, unknown>): void;
 		warn(event: string, data?: Record<string, unknown>): void;
@@ -47,10 +46,22 @@ export interface Refusal {
 /** How driving a turn ended; `why` is what its prompt was made of, when it came so far. */
 interface Driven {
 	outcome: TurnOutcome;
-	why?: Record<string, unknown>;
+	why?: Why;
 }
 
 const emptyUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
+
+/** Failures that may lie in what was said: kept, it would spoil the conversation's next requests too. */
+const spoils: ReadonlySet<string> = new Set(["bad-request", "context-length", "protocol", "internal"]);
+
+/**
+ * Whether the conversation's next turn is to know of this one. What a person said stays said when they stop the answer, or when a
+ * server is down; of what the agent does by itself only answers are kept.
+ */
+function isRemembered(claim: Claim, outcome: TurnOutcome): boolean {
+	if (outcome.state === "done" && !outcome.fromUs) return true;
+	return claim.turn.origin === "human" && !(outcome.error && spoils.has(outcome.error.kind));
+}
 
 /** Waits until `work` succeeds: what a turn has done must be stored, however long the disk is full. Ends with the signal. */
 async function insist<T>(work: () => Promise<T>, signal: AbortSignal, onError: (error: unknown) => void): Promise<T | null> {
@@ -114,13 +125,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		return { ...row, address: target.address, profile: target.profile };
 	}
 
-	async function finish(
-		claim: Claim,
-		outcome: TurnOutcome,
-		said: TurnMessage[],
-		signal: AbortSignal,
-		why?: Record<string, unknown>,
-	): Promise<void> {
+	async function finish(claim: Claim, outcome: TurnOutcome, said: TurnMessage[], signal: AbortSignal, why?: Why): Promise<void> {
 		const reply = await directed(claim, outcome);
 		const end: TurnEnd = {
 			state: outcome.state,
@@ -132,7 +137,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			taint: outcome.taint,
 			error: outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : null,
 			at: clock.now(),
-			...(why ? { why } : {}),
+			...(why ? { why: { ...why } } : {}),
 			reply,
 		};
 		const done = await insist(
@@ -152,12 +157,12 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		options.onEnded({
 			turnId: claim.turn.id,
 			messageIds: said.map((message) => message.id),
-			replyId: done.message?.id ?? null,
+			reply: done.message,
 			outboxId: done.message ? (reply?.id ?? null) : null,
-			channel: reply?.address.channel ?? claim.conversation.channel,
+			oneStep: outcome.steps <= 1 && outcome.toolDigest === null,
 		});
 		if (reply && done.message) options.kickDelivery(reply.address.channel, reply.address.account);
-		if (outcome.state === "done" && !outcome.fromUs && done.message) keepExchange(claim, remember(claim, outcome, said, done.message));
+		if (done.message && isRemembered(claim, outcome)) keepExchange(claim, remember(claim, outcome, said, done.message));
 	}
 
 	function keepExchange(claim: Claim, work: Promise<void>): void {
@@ -168,7 +173,9 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 	}
 
 	async function remember(claim: Claim, outcome: TurnOutcome, said: TurnMessage[], reply: MessageRow): Promise<void> {
-		const exchange = toExchange(claim, options.saidOf(said), said[0], reply.text, outcome.toolDigest);
+		// Our own sentences are not part of the talk; that there was no answer is.
+		const replied = outcome.fromUs ? "" : reply.text;
+		const exchange = toExchange(claim, options.saidOf(said), said[0], replied, outcome.toolDigest);
 		await options.memory
 			.remember(scopeOf(claim), exchange)
 			.catch((error: unknown) => log.error("memory.remember-failed", { turnId: claim.turn.id, error: (error as Error).message }));
@@ -239,9 +246,11 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			const events = options.runTurn(made, deps, lane.stop.signal);
 			for await (const event of events) {
 				tell(claim, event, deltas);
+				if (event.type === "folded") why.folded = event.steps;
+				if (event.type === "restart") why.model.reason = event.reason;
 				// A turn of one step says why at its end; a longer one can be looked at while it runs.
 				if (event.type === "step-finished" && event.record.step === 1 && event.record.calls.length > 0)
-					await store.turns.setWhy(claim.turn.id, why);
+					await store.turns.setWhy(claim.turn.id, { ...why });
 				if (event.type === "done")
 					return event.outcome.state === "stopped" && (lane.leave.aborted || lane.stop.signal.reason === leaseLost)
 						? null

@@ -9,8 +9,10 @@ export interface Presenter {
 	/** The messages with these ids as they are now; unknown ids are left out. */
 	byIds(ids: string[]): Promise<Map<string, Message>>;
 	tool(record: Parameters<typeof toolLine>[0]): ToolLine;
-	/** The frame that tells of a new conversation. */
-	conversation(row: ConversationRow): LiveBody;
+	/** A message of a person, or an answer without tools and plan: nothing has to be looked up. */
+	plain(row: MessageRow): Message;
+	/** The frame that tells of a new or changed conversation. */
+	conversation(row: ConversationRow, change?: "created" | "changed"): LiveBody;
 }
 
 export function createPresenter(store: Pick<Store, "messages" | "turns">): Presenter {
@@ -31,6 +33,7 @@ export function createPresenter(store: Pick<Store, "messages" | "turns">): Prese
 			return new Map(found.map((message) => [message.id, message]));
 		},
 		tool: toolLine,
-		conversation: (row) => ({ type: "conversation", conversation: row.id, change: "created", value: toConversation(row) }),
+		plain: (row) => toMessage(row),
+		conversation: (row, change = "created") => ({ type: "conversation", conversation: row.id, change, value: toConversation(row) }),
 	};
 }

@@ -229,6 +229,8 @@ export interface MessageStore {
 	exchanges(conversationId: string, limit: number): Promise<{ exchanges: { user: MessageRow[]; assistant: MessageRow }[]; count: number }>;
 	/** Everything said in a turn, in order. */
 	ofTurn(turnId: string): Promise<MessageRow[]>;
+	/** Which of these turns have a message that was superseded. */
+	supersededTurns(turnIds: string[]): Promise<string[]>;
 	/** The reply of a turn, when there is one. */
 	replyOf(turnId: string): Promise<MessageRow | null>;
 }

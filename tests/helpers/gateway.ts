@@ -68,16 +68,7 @@ export async function testGateway(
 		for (const watcher of watchers) watcher(frame);
 	});
 	const web = createWebChannel({
-		async show(message) {
-			const row = await store.outbox.get(message.id);
-			const shown = row?.messageId ? await store.messages.get(row.messageId) : null;
-			if (shown)
-				bus.publish({
-					type: "message",
-					conversation: shown.conversationId,
-					message: await present.message({ ...shown, text: message.text, delivery: "sent" }),
-				});
-		},
+		show: (message) => gateway.show(message.id, message.text),
 	});
 	const channels = new Map([web, ...(options.channels ?? [])].map((channel) => [channel.id, channel]));
 	const tools = createBuiltinTools({
@@ -85,8 +76,9 @@ export async function testGateway(
 		keep: (data, info) => store.assets.put(data, info),
 		channels: () => [...channels.keys()],
 	});
+	const box = createToolBox(tools, { allow: ["chat", "memory", "web", "files", "send"] });
 	const quiet = () => undefined;
-	const gateway = createGateway({
+	const gateway: Gateway = createGateway({
 		store,
 		bus,
 		filter: options.filter ?? createPassFilter(),
@@ -97,12 +89,13 @@ export async function testGateway(
 		owner: v7(),
 		runTurn,
 		saidOf,
+		countTokens: (_model, text) => Math.ceil(text.length / 4),
 		channel: (id) => channels.get(id),
 		policy: options.policy ?? (() => ({ masters: ["boss"], allow: [], profile: null })),
 		locale: () => "en",
 		settings: () => ({ timezone: "Asia/Shanghai", locale: "en", limits: defaultLimits() }),
 		blocks: async () => [{ name: "soul", text: "You are Lani." }],
-		tools: () => createToolBox(tools, { allow: ["chat", "memory", "web", "files", "send"] }),
+		tools: () => box,
 		admission: options.admission ?? (async () => null),
 		present,
 		keepFullText: async (recordId) => `results/${recordId}.txt`,
