@@ -15,11 +15,11 @@ import { fold } from "./text/normalise.ts";
 import { type Cutter, type Term, type TermKind, termsOf } from "./text/terms.ts";
 
 const kindWeight: Record<TermKind, number> = { word: 1, name: 1.3, number: 0.9, date: 1.2, concept: 0.55, gram: 0.45, char: 0.12 };
-const candidates = 120;
-const nearestCount = 40;
-const readCount = 60;
+const candidates = 90;
+const nearestCount = 24;
+const readCount = 24;
 /** Rows that the keyword search may touch; rarer terms go first, so the common ones are what is left out. */
-const touchBudget = 8000;
+const touchBudget = 6000;
 /** Share of the asked weight that a memory must cover to be close. */
 const closeCover = 0.28;
 /** Enough where a rare word is among what is covered. */
@@ -67,6 +67,18 @@ function askedTerms(index: MemoryIndex, scope: ScopeStats, terms: Term[], made: 
 	if (![...asked.values()].some((one) => one.counts)) for (const one of asked.values()) one.counts = true;
 	for (const mark of made) add(mark, made.length > 4 ? 0.5 : 0.9, false);
 	return [...asked.values()];
+}
+
+/** How much of the question's weight any memory could cover. */
+function reach(asked: Asked[]): number {
+	let sum = 0;
+	const meant = new Set(asked.flatMap((one) => (one.frequency > 0 ? one.of : [])));
+	for (const one of asked) {
+		if (!one.counts && !one.token.startsWith("xa")) continue;
+		if (one.frequency > 0) sum += one.weight;
+		else if (meant.has(one.token)) sum += one.weight * conceptCover;
+	}
+	return sum;
 }
 
 function pickForMatch(asked: Asked[]): string[] {
@@ -184,7 +196,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 	): Map<number, { before: number | null; after: number | null }> {
 		const links = new Map<number, { before: number | null; after: number | null }>();
 		const missing = new Set<number>();
-		for (const one of ranked.slice(0, 16)) {
+		for (const one of ranked.slice(0, 10)) {
 			const link = index.neighbours(scope, one.doc.position);
 			links.set(one.doc.position, link);
 			for (const side of [link.before, link.after]) if (side !== null && !known.has(side)) missing.add(side);
@@ -208,6 +220,9 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			const asked = askedTerms(index, scope, terms, made);
 			// Words that no memory has tell less of what is missing than of how the question is put.
 			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight * (one.frequency === 0 ? unknownWeight : 1) : 0), 0);
+			const lexical = request.model === lexicalModel;
+			// Words that every memory has cannot bring one close: such a question ends here, before anything is read.
+			if (lexical && !request.loose && reach(asked) < whole * rareCover) return { semantic: [], keyword: [] };
 			const rareAt = Math.max(2, scope.docs * 0.02);
 			const averageLength = Math.max(1, scope.terms / scope.docs);
 
@@ -228,7 +243,6 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			const known = new Map<number, Scored>();
 			for (const doc of index.docs(matched)) known.set(doc.position, score(doc));
 			// Lexical vectors know wording only: where the words have found enough, they find nothing else.
-			const lexical = request.model === lexicalModel;
 			const enough = lexical && [...known.values()].filter(isClose).length >= 2 * (request.semantic + request.keyword);
 			const near =
 				request.vector && !enough

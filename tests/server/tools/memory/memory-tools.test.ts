@@ -26,9 +26,7 @@ const context = (change: Partial<ToolContext> = {}): ToolContext => ({
 	...change,
 });
 
-async function tools(
-	change: Partial<MemoryToolOptions> = {},
-): Promise<{
+async function tools(change: Partial<MemoryToolOptions> = {}): Promise<{
 	test: TestMemory;
 	call: (name: string, args: Record<string, unknown>, where?: ToolContext) => ReturnType<Tool["run"]>;
 	all: Tool[];
