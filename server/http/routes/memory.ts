@@ -9,6 +9,7 @@ import { isInside } from "../../workspace/names.ts";
 import { type App, wellFormed } from "../context.ts";
 import { Fact, FactHistory, Forgotten, MemoryExport, MemoryHit, MemoryImportReport } from "../contract.ts";
 import { HttpProblem, notFound } from "../problem.ts";
+import { answering } from "./refusals.ts";
 import { Id, limitOf, Nothing } from "./schemas.ts";
 
 export interface MemoryRouteDeps {
@@ -131,13 +132,13 @@ export function memoryRoutes(app: App, deps: MemoryRouteDeps): void {
 		async ({ body }, reply) => {
 			const { text, scope, expiresAt = null, messageId = null } = body;
 			if (expiresAt !== null && expiresAt <= clock.now()) throw new HttpProblem(400, "bad-time", "`expiresAt` is over already.");
-			const { fact, outcome } = await memory.addFact(keyOfOwner(scope), { text, expiresAt, messageId });
+			const { fact, outcome } = await answering(() => memory.addFact(keyOfOwner(scope), { text, expiresAt, messageId }));
 			return reply.code(outcome === "refreshed" ? 200 : 201).send({ ...toFact(fact), outcome });
 		},
 	);
 
 	app.delete("/api/v1/memory/facts/:id", { schema: { params: Id, response: { 204: Nothing } } }, async ({ params }, reply) => {
-		if (!(await memory.removeFact(params.id))) throw notFound("fact");
+		if (!(await answering(() => memory.removeFact(params.id)))) throw notFound("fact");
 		return reply.code(204).send(null);
 	});
 
@@ -159,7 +160,7 @@ export function memoryRoutes(app: App, deps: MemoryRouteDeps): void {
 			},
 		},
 		async ({ body }) => {
-			const report = await memory.forget(body);
+			const report = await answering(() => memory.forget(body));
 			if (report === null)
 				throw notFound("messageId" in body ? "message" : "factId" in body ? "fact" : "entryId" in body ? "memory" : "person");
 			return report;
@@ -187,7 +188,7 @@ export function memoryRoutes(app: App, deps: MemoryRouteDeps): void {
 			if (importing) throw new HttpProblem(409, "import-running", "An import is running; try again when it has ended.");
 			importing = true;
 			try {
-				return await memory.importWorkspace(folder);
+				return await answering(() => memory.importWorkspace(folder));
 			} finally {
 				importing = false;
 			}

@@ -75,6 +75,14 @@ describe("facts", () => {
 		});
 	});
 
+	it("is refused in words when its file cannot be written", async () => {
+		await rm(join(test.dir, "workspace", "Fact.md"), { force: true });
+		await mkdir(join(test.dir, "workspace", "Fact.md"));
+		const answer = await call("POST", "/facts", { text: "The lamp is green" });
+		expect(answer).toMatchObject({ status: 409, body: { code: "not-writable", detail: "Fact.md is a folder; it must be a file" } });
+		expect(texts(await search("lamp"))).toEqual([]);
+	});
+
 	it("is removed with what was made of it", async () => {
 		const { id } = (await call("POST", "/facts", { text: "The spare key is under the blue pot" })).body;
 		expect(await call("DELETE", `/facts/${id}`)).toMatchObject({ status: 204, body: null });

@@ -65,6 +65,13 @@ describe("the editor", () => {
 		expect(changed).toEqual(["Agent.md", "Agent.md"]);
 	});
 
+	it("of two who save the same version at once, one is told", async () => {
+		const { version } = (await call("GET", "SOUL.md")).body;
+		const both = await Promise.all(["one", "two"].map((content) => call("PUT", "SOUL.md", { content, base: version })));
+		expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
+		expect(await onDisk("SOUL.md")).toBe(both[0]?.status === 200 ? "one" : "two");
+	});
+
 	it("lists a folder with what is below it", async () => {
 		await call("PUT", "skills/tea/SKILL.md", { content: "tea" });
 		const skills = WorkspaceFolder.strict().parse((await call("GET", "skills")).body);
