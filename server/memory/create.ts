@@ -34,8 +34,8 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	const indexFile = options.indexFile ?? join(workspace.paths.data, "memory-index.db");
 	let engine: { engine: Engine; timezone: string } | null = null;
 	const summaries = new Map<string, { stamp: string; text: string }>();
-	/** How many memories a key has: an empty memory is asked nothing. */
-	const counts = new Map<string, number>();
+	/** Whether a key has memories: an empty memory is asked nothing. */
+	const filled = new Map<string, boolean>();
 	let model: string | null = null;
 	let syncing: Promise<void> | null = null;
 	let stopped = false;
@@ -88,12 +88,12 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	async function addEntries(entries: NewEntry[]): Promise<void> {
 		if (entries.length === 0) return;
 		await store.addEntries(entries);
-		for (const entry of entries) counts.delete(keyText(entry));
+		for (const entry of entries) filled.delete(keyText(entry));
 		unsynced += entries.length;
 		vectors.wake();
 	}
 	async function removeEntries(key: MemoryKey, which: { ids?: string[]; refs?: string[] }): Promise<number> {
-		counts.delete(keyText(key));
+		filled.delete(keyText(key));
 		return store.removeEntries(key, which);
 	}
 
@@ -112,13 +112,15 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	const forgetting = createForget({ options, shortTerm, background, facts, people, vectors, removeEntries });
 	const transfer = createTransfer({ options, facts, people, addEntries });
 
-	async function count(key: MemoryKey): Promise<number> {
+	async function isEmpty(key: MemoryKey): Promise<boolean> {
 		const name = keyText(key);
-		const known = counts.get(name);
-		if (known !== undefined) return known;
-		const found = await store.countEntries(key);
-		counts.set(name, found);
-		return found;
+		let known = filled.get(name);
+		if (known === undefined) {
+			known = await store.hasEntries(key);
+			if (filled.size > 10_000) filled.clear();
+			filled.set(name, known);
+		}
+		return !known;
 	}
 
 	/** The newest lines, as the prompt carries them. */
@@ -211,7 +213,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 
 		async recall(scope, text) {
 			const key = keyOf(scope);
-			if (saysNothing(text) || (await count(key)) === 0) return [];
+			if (saysNothing(text) || (await isEmpty(key))) return [];
 			const { recallSemantic, recallKeyword } = options.settings();
 			if (recallSemantic + recallKeyword === 0) return [];
 			try {
@@ -268,7 +270,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		},
 
 		async search(key, query, limit = 10) {
-			if (query.trim() === "" || (await count(key)) === 0) return { semantic: [], keyword: [] };
+			if (query.trim() === "" || (await isEmpty(key))) return { semantic: [], keyword: [] };
 			await background.facts(key);
 			const { recallSemantic, recallKeyword } = options.settings();
 			const answer = await find(key, null, query, recallSemantic, recallKeyword, limit);

@@ -49,6 +49,7 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 	let failures = 0;
 	let retry: NodeJS.Timeout | null = null;
 	let lastModel: string | null = null;
+	let counted: { model: string; at: number; counts: { indexed: number; total: number } } | null = null;
 
 	const embedder = (): Embedder | null => options.embedder();
 	function nameOf(given: Embedder | null): string {
@@ -145,10 +146,12 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		}
 		failure = null;
 		failures = 0;
+		counted = null;
 		if (made > 0) onIndexed(nameOf(embedder()));
 	}
 
 	function wake(): void {
+		counted = null;
 		if (stopping.signal.aborted) return;
 		if (running) {
 			again = true;
@@ -206,7 +209,10 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		},
 		async status() {
 			const model = nameOf(embedder());
-			const counts = await store.vectorCounts(model);
+			// Counting walks an index of every memory; a page that asks often is answered from the last count.
+			if (!counted || counted.model !== model || running || Date.now() - counted.at > 5000)
+				counted = { model, at: Date.now(), counts: await store.vectorCounts(model) };
+			const { counts } = counted;
 			return { model, state: failure !== null ? `error: ${failure}` : counts.indexed < counts.total ? "indexing" : "ready", ...counts };
 		},
 		forgetQuestions: () => questions.clear(),

@@ -140,6 +140,7 @@ export interface MemoryStore {
 	/** Adds memories; those whose id exists are skipped. Answers how many were new. */
 	addEntries(entries: NewEntry[]): Promise<number>;
 	entries(key: MemoryKey, ids: string[]): Promise<EntryRow[]>;
+	hasEntries(key: MemoryKey): Promise<boolean>;
 	countEntries(key: MemoryKey): Promise<number>;
 	/** The owner's memories, oldest first, for the export. */
 	entriesOf(key: MemoryKey, after: number, limit: number): Promise<EntryRow[]>;

@@ -13,6 +13,7 @@ import type {
 	FactState,
 	JobKind,
 	JobRow,
+	MemoryKey,
 	MemoryStore,
 	NewEntry,
 } from "./memory-store.ts";
@@ -477,16 +478,20 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return added;
 		},
 		async entries(key, ids) {
-			if (ids.length === 0) return [];
-			const rows = await db
+			const positions = (await owned(db, key, "id", ids)).map((row) => row.position);
+			if (positions.length === 0) return [];
+			return (await db.selectFrom("memory_entries").selectAll().where("position", "in", positions).execute()).map(toEntry);
+		},
+		async hasEntries(key) {
+			const row = await db
 				.selectFrom("memory_entries")
-				.selectAll()
+				.select("position")
 				.where("owner", "=", key.owner)
 				.where("audience", "=", key.audience)
 				.where("removed", "=", 0)
-				.where("id", "in", ids)
-				.execute();
-			return rows.map(toEntry);
+				.limit(1)
+				.executeTakeFirst();
+			return row !== undefined;
 		},
 		async countEntries(key) {
 			const row = await db
@@ -516,27 +521,16 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			const refs = which.refs ?? [];
 			if (ids.length + refs.length === 0) return 0;
 			return db.transaction().execute(async (trx) => {
-				const rows = await trx
-					.selectFrom("memory_entries")
-					.select(["position", "hash"])
-					.where("owner", "=", key.owner)
-					.where("audience", "=", key.audience)
-					.where("removed", "=", 0)
-					.where((eb) => eb.or([...(ids.length ? [eb("id", "in", ids)] : []), ...(refs.length ? [eb("ref", "in", refs)] : [])]))
-					.execute();
+				const found = [...(await owned(trx, key, "id", ids)), ...(await owned(trx, key, "ref", refs))];
+				const rows = [...new Map(found.map((row) => [row.position, row])).values()];
 				await blank(trx, rows);
 				return rows.length;
 			});
 		},
 		async entriesUsed(key, ids, at) {
-			if (ids.length === 0) return;
-			await db
-				.updateTable("memory_entries")
-				.set({ used: sql`used + 1`, used_at: at })
-				.where("owner", "=", key.owner)
-				.where("audience", "=", key.audience)
-				.where("id", "in", ids)
-				.execute();
+			const positions = (await owned(db, key, "id", ids)).map((row) => row.position);
+			if (positions.length === 0) return;
+			await db.updateTable("memory_entries").set({ used: sql`used + 1`, used_at: at }).where("position", "in", positions).execute();
 		},
 
 		async withoutVector(model, limit) {
@@ -749,6 +743,30 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 			return rows.rows;
 		},
 	};
+
+	/**
+	 * The owner's living memories among these ids or refs. The owner is compared here and not in the query: asked for both, SQLite walks
+	 * through all that the owner has instead of looking up a few ids.
+	 */
+	async function owned(
+		trx: Kysely<Tables>,
+		key: MemoryKey,
+		column: "id" | "ref",
+		values: string[],
+	): Promise<{ position: number; hash: string }[]> {
+		const found: { position: number; hash: string }[] = [];
+		for (const part of chunks(values, 200)) {
+			const rows = await trx
+				.selectFrom("memory_entries")
+				.select(["position", "hash", "owner", "audience", "removed"])
+				.where(column, "in", part)
+				.execute();
+			for (const row of rows)
+				if (row.owner === key.owner && row.audience === key.audience && row.removed === 0)
+					found.push({ position: row.position, hash: row.hash });
+		}
+		return found;
+	}
 
 	/** Leaves nameless rows behind, with a new sequence number each: the index learns from them what to drop. */
 	async function blank(trx: Kysely<Tables>, rows: { position: number; hash: string }[]): Promise<void> {
