@@ -1,7 +1,7 @@
 /** What a claimed turn brings to the agent: its messages, what memory has, the prompt's blocks. */
 import type { Exchange, PromptBlock, ToolBox, TurnInput, TurnLimits, TurnMessage } from "../agent/types.ts";
 import type { Memory, Recalled, Scope } from "../memory/memory.ts";
-import type { Claim, MessageStore } from "../store/store.ts";
+import type { Claim } from "../store/store.ts";
 
 /** The settings that a turn reads when it begins. */
 export interface TurnSettings {
@@ -11,7 +11,6 @@ export interface TurnSettings {
 }
 
 export interface GatherOptions {
-	store: { messages: Pick<MessageStore, "supersededTurns" | "ofTurn"> };
 	memory: Memory;
 	settings(claim: Claim): TurnSettings;
 	/** SOUL, Agent.md and the rules: stable from turn to turn. */
@@ -79,24 +78,6 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 		return text;
 	}
 
-	/** Edit-and-resend takes back what was said: of an exchange with such messages only what still stands goes into the request. */
-	async function standing(history: Exchange[]): Promise<Exchange[]> {
-		const changed = new Set(await options.store.messages.supersededTurns(history.map((exchange) => exchange.id)));
-		if (changed.size === 0) return history;
-		const kept: Exchange[] = [];
-		for (const exchange of history) {
-			if (!changed.has(exchange.id)) {
-				kept.push(exchange);
-				continue;
-			}
-			const rows = (await options.store.messages.ofTurn(exchange.id)).filter((row) => !row.superseded);
-			const said = rows.filter((row) => row.role === "user");
-			const reply = rows.find((row) => row.role === "assistant");
-			if (said.length > 0 || reply) kept.push({ ...exchange, said: options.saidOf(said), replied: reply?.text ?? "" });
-		}
-		return kept;
-	}
-
 	async function input(claim: Claim, recalled: Recalled[], blocks: PromptBlock[], history: Exchange[]): Promise<TurnInput> {
 		const { turn, conversation } = claim;
 		const settings = options.settings(claim);
@@ -132,7 +113,7 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 		const [base, remembered, history, recalled] = await Promise.all([
 			options.blocks(claim),
 			options.memory.blocks(scope),
-			options.memory.history(scope).then(standing),
+			options.memory.history(scope),
 			options.memory.recall(scope, said).catch((error: unknown) => {
 				log.warn("memory.recall-failed", { error: (error as Error).message, turnId: claim.turn.id });
 				return [];

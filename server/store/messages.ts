@@ -102,16 +102,6 @@ export function createMessages(db: Kysely<Database>): MessageStore {
 			return (await withDelivery().where("messages.turn_id", "=", turnId).orderBy("messages.position").execute()).map(toMessageRow);
 		},
 
-		async supersededTurns(turnIds) {
-			if (turnIds.length === 0) return [];
-			const rows = await all<{ turn_id: string }>(
-				db,
-				`select distinct turn_id from messages where turn_id in (${marks(turnIds)}) and superseded = 1`,
-				...turnIds,
-			);
-			return rows.map((row) => row.turn_id);
-		},
-
 		async replyOf(turnId) {
 			const row = await withDelivery()
 				.where("messages.turn_id", "=", turnId)

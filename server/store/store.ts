@@ -229,8 +229,6 @@ export interface MessageStore {
 	exchanges(conversationId: string, limit: number): Promise<{ exchanges: { user: MessageRow[]; assistant: MessageRow }[]; count: number }>;
 	/** Everything said in a turn, in order. */
 	ofTurn(turnId: string): Promise<MessageRow[]>;
-	/** Which of these turns have a message that was superseded. */
-	supersededTurns(turnIds: string[]): Promise<string[]>;
 	/** The reply of a turn, when there is one. */
 	replyOf(turnId: string): Promise<MessageRow | null>;
 }
@@ -415,7 +413,7 @@ export interface Store {
 	/** Resolves when everything committed so far has reached the disk (fdatasync of the log, shared by all who wait). */
 	durable(): Promise<void>;
 	/** One retention pass: bounded, oldest first. */
-	prune(now: number, keep: { eventDays: number; callDays: number; bytes: number }): Promise<void>;
+	prune(now: number, keep: { eventDays: number }): Promise<void>;
 	/** Writes a consistent copy of the database to `file` while running. */
 	backup(file: string): Promise<void>;
 	/** Counts for status, doctor and metrics. */

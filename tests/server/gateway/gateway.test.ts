@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InboundMessage } from "../../../channels/channel.ts";
+import type { Exchange } from "../../../server/agent/types.ts";
+import type { Memory } from "../../../server/memory/memory.ts";
 import type { Model, ModelRequest } from "../../../server/model/model.ts";
 import { gate, recordingChannel, type TestGateway, testGateway } from "../../helpers/gateway.ts";
-import { testHome, type TestHome } from "../../helpers/store.ts";
+import { type TestHome, testHome } from "../../helpers/store.ts";
 import { call, type Say, scripted } from "../agent/scripted.ts";
 
 let home: TestHome;
@@ -41,7 +43,11 @@ const submit = (to: TestGateway, conversationId: string, text: string, clientId:
 const answer = (to: TestGateway, messageId: string) => to.gateway.whenAnswered(messageId, AbortSignal.timeout(10_000));
 const lastUser = (request: ModelRequest) => JSON.stringify(request.messages.filter((message) => message.role === "user"));
 
-function inbound(place: string, text: string, change: { externalId?: string; account?: string; name?: string; group?: string; verified?: boolean } = {}): InboundMessage {
+function inbound(
+	place: string,
+	text: string,
+	change: { externalId?: string; account?: string; name?: string; group?: string; verified?: boolean } = {},
+): InboundMessage {
 	return {
 		externalId: change.externalId ?? `${place}-${text}`,
 		address: { channel: "tg", account: "default", conversation: place },
@@ -64,7 +70,12 @@ describe("a message from the page", () => {
 		const shown = to.frames.filter((frame) => frame.type === "message");
 		expect(shown.map((frame) => frame.message.text)).toEqual(["hi", "hello there"]);
 		expect(shown[1]?.message).toMatchObject({ delivery: "sent", model: "main", usage: { inputTokens: 10 } });
-		expect(to.frames.filter((frame) => frame.type === "delta").map((frame) => frame.text).join("")).toBe("hello there");
+		expect(
+			to.frames
+				.filter((frame) => frame.type === "delta")
+				.map((frame) => frame.text)
+				.join(""),
+		).toBe("hello there");
 	});
 
 	it("with the same client id twice is one message and one answer", async () => {
@@ -82,7 +93,17 @@ describe("a message from the page", () => {
 		const { id } = await to.gateway.createConversation(null, "web");
 		await expect(submit(to, id, "  ")).rejects.toMatchObject({ code: "empty-message" });
 		await expect(submit(to, "nowhere", "hi")).rejects.toMatchObject({ code: "conversation-not-found" });
-		await expect(to.gateway.submit({ conversationId: id, text: "", attachments: [{ sha256: "a".repeat(64) }], model: null, clientId: null, limits: {}, replaces: null })).rejects.toMatchObject({ code: "attachment-not-found" });
+		await expect(
+			to.gateway.submit({
+				conversationId: id,
+				text: "",
+				attachments: [{ sha256: "a".repeat(64) }],
+				model: null,
+				clientId: null,
+				limits: {},
+				replaces: null,
+			}),
+		).rejects.toMatchObject({ code: "attachment-not-found" });
 	});
 });
 
@@ -116,7 +137,10 @@ describe("messages that come together", () => {
 		const answers = await Promise.all([one, two, three].map((sent) => answer(to, sent.messageId)));
 		expect(answers[1]).toEqual(answers[2]);
 		expect(answers[0]?.turnId).not.toBe(answers[1]?.turnId);
-		expect((await to.store.messages.list(id, { limit: 10 })).filter((row) => row.role === "assistant").map((row) => row.text)).toEqual(["first", "second"]);
+		expect((await to.store.messages.list(id, { limit: 10 })).filter((row) => row.role === "assistant").map((row) => row.text)).toEqual([
+			"first",
+			"second",
+		]);
 	});
 
 	it("of another person wait for the next turn, with that person's own rights", async () => {
@@ -128,7 +152,12 @@ describe("messages that come together", () => {
 		await hold.reached;
 		await to.gateway.accept("tg", inbound("g1", "theirs", { group: "g1", account: "guest", name: "Guest" }));
 		hold.open();
-		await to.seen((frame) => frame.type === "turn" && frame.state === "done" && to.frames.filter((one) => one.type === "turn" && one.state === "done").length === 2);
+		await to.seen(
+			(frame) =>
+				frame.type === "turn" &&
+				frame.state === "done" &&
+				to.frames.filter((one) => one.type === "turn" && one.state === "done").length === 2,
+		);
 		expect(lastUser(model.requests[1] as ModelRequest)).not.toContain("theirs");
 		const turns = await to.store.turns.list({ limit: 5 });
 		expect(turns.map((turn) => [turn.tier, turn.personId]).reverse()).toEqual([
@@ -186,7 +215,15 @@ describe("edit and resend", () => {
 		const { id } = await to.gateway.createConversation(null, "web");
 		const first = await submit(to, id, "old question");
 		await answer(to, first.messageId);
-		const again = await to.gateway.submit({ conversationId: id, text: "new question", attachments: [], model: null, clientId: null, limits: {}, replaces: first.messageId });
+		const again = await to.gateway.submit({
+			conversationId: id,
+			text: "new question",
+			attachments: [],
+			model: null,
+			clientId: null,
+			limits: {},
+			replaces: first.messageId,
+		});
 		await answer(to, again.messageId);
 		expect(JSON.stringify(model.requests[1]?.messages)).not.toContain("old");
 		expect((await to.store.messages.list(id, { limit: 10 })).map((row) => row.text)).toEqual(["new question", "new answer"]);
@@ -242,7 +279,11 @@ describe("a crash", () => {
 describe("delivery", () => {
 	it("waits as long as the platform says and neither loses nor doubles", async () => {
 		let refusals = 0;
-		const tg = recordingChannel("tg", (message) => (refusals++ === 0 ? { state: "failed", reason: "429", permanent: false, retryAfterMs: 10 } : { state: "sent", platformIds: [message.id] }));
+		const tg = recordingChannel("tg", (message) =>
+			refusals++ === 0
+				? { state: "failed", reason: "429", permanent: false, retryAfterMs: 10 }
+				: { state: "sent", platformIds: [message.id] },
+		);
 		const to = await start({ model: scripted([{ text: "answer" }]), channels: [tg.channel] });
 		await to.gateway.accept("tg", inbound("42", "hi"));
 		await to.seen((frame) => frame.type === "message" && frame.message.role === "assistant" && frame.message.delivery === "sent");
@@ -256,7 +297,10 @@ describe("delivery", () => {
 			model: scripted([{ text: "the word is swordfish" }, { text: "hold this" }]),
 			channels: [tg.channel],
 			filter: {
-				check: (text) => (text.includes("hold") ? { verdict: "hold", text: "", matches: [] } : { verdict: "mask", text: text.replace("swordfish", "****"), matches: [] }),
+				check: (text) =>
+					text.includes("hold")
+						? { verdict: "hold", text: "", matches: [] }
+						: { verdict: "mask", text: text.replace("swordfish", "****"), matches: [] },
 				stream: () => ({ push: () => "", end: () => "" }),
 			},
 		});
@@ -271,6 +315,60 @@ describe("delivery", () => {
 		const released = await to.store.outbox.decide(held?.id as string, "release", Date.now());
 		to.gateway.outboxChanged(released as never);
 		await to.seen((frame) => frame.type === "message" && frame.message.text === "hold this" && frame.message.delivery === "sent");
+	});
+});
+
+describe("a turn that brought no answer", () => {
+	/** Keeps exchanges as it is told, and shows them to the next turn. */
+	function keeping(): Memory & { kept: Exchange[] } {
+		const kept: Exchange[] = [];
+		return {
+			kept,
+			history: async () => [...kept],
+			blocks: async () => [],
+			recall: async () => [],
+			remember: async (_scope, exchange) => void kept.push(exchange),
+			stop: async () => undefined,
+		};
+	}
+
+	it("is known to the next one: stopped before or in the middle of the answer, or with a server down", async () => {
+		const memory = keeping();
+		const model = scripted([{ hang: true }, { text: "My name is La", hang: true }, { error: "server" }, { text: "here I am" }]);
+		const to = await start({ model, memory });
+		const { id } = await to.gateway.createConversation(null, "web");
+		for (const text of ["first", "second"]) {
+			const { messageId } = await submit(to, id, text);
+			await to.seen((frame) => frame.type === (text === "first" ? "step" : "delta"));
+			expect(await to.gateway.stop(id)).toBe(true);
+			await answer(to, messageId);
+		}
+		await to.ask(id, "third");
+		expect(await to.ask(id, "fourth")).toBe("here I am");
+		const request = model.requests.at(-1)?.messages.filter((message) => message.role !== "system");
+		const texts = request?.map((message) =>
+			message.role === "user" ? JSON.stringify(message.content) : (message as { text: string }).text,
+		);
+		expect(texts?.map((text) => /first|second|third|fourth|no reply|My name is La/.exec(text)?.[0])).toEqual([
+			"first",
+			"no reply",
+			"second",
+			"My name is La",
+			"third",
+			"no reply",
+			"fourth",
+		]);
+	});
+
+	it("because of what was said is not: it would spoil every later request", async () => {
+		const memory = keeping();
+		const to = await start({
+			model: scripted([{ error: "bad-request" }, { error: "context-length" }, { error: "context-length" }, { text: "fine" }]),
+			memory,
+		});
+		const { id } = await to.gateway.createConversation(null, "web");
+		for (const text of ["poison", "flood", "hello"]) await to.ask(id, text);
+		expect(memory.kept.map((exchange) => exchange.said)).toEqual(["hello"]);
 	});
 });
 
@@ -307,6 +405,11 @@ describe("the fuse", () => {
 		blown = false;
 		await to.gateway.retryHeld();
 		await Promise.all([answer(to, one.messageId), answer(to, two.messageId)]);
-		expect((await to.store.messages.list(id, { limit: 10 })).map((row) => row.text)).toEqual(["one", "the limit of today is reached", "two", "at last"]);
+		expect((await to.store.messages.list(id, { limit: 10 })).map((row) => row.text)).toEqual([
+			"one",
+			"the limit of today is reached",
+			"two",
+			"at last",
+		]);
 	});
 });
