@@ -1,5 +1,6 @@
 /** Builds the HTTP application. It never listens: the daemon does, tests use `inject`. */
 import { setMaxListeners } from "node:events";
+import type { Socket } from "node:net";
 import websocket from "@fastify/websocket";
 import fastify, {
 	type FastifyError,
@@ -13,6 +14,7 @@ import { createAuth } from "./auth.ts";
 import { type App, type Context, createSubmit } from "./context.ts";
 import type { HttpDeps } from "./deps.ts";
 import { clientAddress, installGuard, pathOf } from "./guard.ts";
+import { SECURITY_HEADERS } from "./headers.ts";
 import { createLiveHub } from "./live.ts";
 import { openaiRoutes } from "./openai.ts";
 import { openaiError } from "./openai-answer.ts";
@@ -58,6 +60,29 @@ function createThrottles(clock: HttpDeps["clock"]): Context["throttles"] {
 	};
 }
 
+/** A request that is no HTTP, or whose head is too large: the parser never made a request of it. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+	if (error.code === "ECONNRESET" || !socket.writable) {
+		socket.destroy();
+		return;
+	}
+	const [status, title] =
+		error.code === "HPE_HEADER_OVERFLOW"
+			? [431, "Request Header Fields Too Large"]
+			: error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+				? [408, "Request Timeout"]
+				: [400, "Bad Request"];
+	const body = JSON.stringify({ type: "about:blank", title, status, code: "unreadable-request", detail: "The request could not be read." });
+	const headers = {
+		...SECURITY_HEADERS,
+		"content-type": "application/problem+json; charset=utf-8",
+		"content-length": Buffer.byteLength(body),
+		connection: "close",
+	};
+	const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+	socket.end(`HTTP/1.1 ${status} ${title}\r\n${head.join("")}\r\n${body}`);
+}
+
 export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 	const { log } = deps;
 
@@ -82,8 +107,10 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 		routerOptions: { maxParamLength: 200 },
 		// Named here, the framework does not load its own compilers: they cost a third of the start.
 		schemaController: { compilersFactory } as unknown as FastifyServerOptions["schemaController"],
+		// Both come before the door, which sets the headers of every other answer.
 		frameworkErrors: (error: FastifyError, request, reply) =>
-			void onError(error, request as FastifyRequest, reply as unknown as FastifyReply),
+			void onError(error, request as FastifyRequest, (reply as unknown as FastifyReply).headers(SECURITY_HEADERS)),
+		clientErrorHandler: answerUnreadable,
 	});
 	const closing = new AbortController();
 	// As many listen as requests wait.

@@ -6,6 +6,7 @@ import type { z } from "zod";
 import type { Auth } from "./auth.ts";
 import type { SendMessage } from "./contract.ts";
 import type { HttpDeps } from "./deps.ts";
+import { safeName } from "./files.ts";
 import type { LiveHub } from "./live.ts";
 import type { Passwords } from "./passwords.ts";
 import { HttpProblem } from "./problem.ts";
@@ -40,7 +41,8 @@ export function createSubmit({ gateway, models }: HttpDeps): Context["submit"] {
 		return gateway.submit({
 			conversationId,
 			text: wellFormed(input.text),
-			attachments: input.attachments,
+			// A name said with the message is as foreign as one said with the upload.
+			attachments: input.attachments.map((one) => (one.name === undefined ? one : { ...one, name: safeName(one.name) })),
 			model: input.model,
 			clientId: input.clientId ?? null,
 			limits: { ...(input.maxSteps ? { maxSteps: input.maxSteps } : {}), ...(input.maxRounds ? { maxRounds: input.maxRounds } : {}) },

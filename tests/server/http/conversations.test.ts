@@ -191,6 +191,18 @@ describe("messages", () => {
 		expect(wait.json()).toMatchObject({ status: 400, code: "invalid-request" });
 	});
 
+	it("name their files without folders and tricks, whatever the upload was called", async () => {
+		const id = await house.conversation();
+		const { sha256 } = await house.store.assets.put(new Uint8Array([1, 2, 3]), { name: "a.bin", mimeType: "application/octet-stream" });
+		const sent = await house.call("POST", `/api/v1/conversations/${id}/messages`, {
+			text: "look",
+			attachments: [{ sha256, name: "../..\u202e/gpj.\nexe" }],
+		});
+		expect(sent.statusCode).toBe(202);
+		const read = await house.call("GET", `/api/v1/conversations/${id}/messages`);
+		expect(read.json().messages[0].attachments[0].name).toBe("gpj.exe");
+	});
+
 	it("are well formed when stored", async () => {
 		const id = await house.conversation();
 		await house.call("POST", `/api/v1/conversations/${id}/messages?wait=10`, { text: "a\ud800b😀" });

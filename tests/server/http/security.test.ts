@@ -241,7 +241,13 @@ describe("the door", () => {
 			socket.on("close", () => resolve(text));
 		});
 		expect(answer).toContain("400");
-		expect((await ask("GET", "/%zz")).status).toBe(400);
+		expect(answer).toContain("content-security-policy: default-src 'self'");
+		expect(answer).toContain("application/problem+json");
+		const crooked = await ask("GET", "/%zz");
+		expect(crooked.status).toBe(400);
+		expect(crooked.headers["content-security-policy"]).toContain("default-src 'self'");
+		const tooLong = await ask("GET", "/healthz", { "x-long": "x".repeat(20_000) });
+		expect([tooLong.status, tooLong.json().code, tooLong.headers["x-frame-options"]]).toEqual([431, "unreadable-request", "DENY"]);
 		expect((await ask("GET", "/healthz")).status).toBe(200);
 	});
 });
