@@ -19,10 +19,9 @@ export interface ThinkFilter {
 }
 
 const NAMES = "think|thinking|thought|thoughts|reasoning|seed:think|mm:think|ant_?thinking|scratchpad|inner_monologue";
-const OPEN = new RegExp(
-	`<\\s*(?:${NAMES})(?:\\s[^<>]{0,80})?>|<\\|(?:begin_of_)?(?:thought|think|thinking)\\|>|<\\|channel\\|>\\s*analysis\\s*(?:<\\|message\\|>)?|<\\|channel>\\s*thought|\\[THINK\\]|◁think▷`,
-	"iy",
-);
+const OPEN_SOURCE = `<\\s*(?:${NAMES})(?:\\s[^<>]{0,80})?>|<\\|(?:begin_of_)?(?:thought|think|thinking)\\|>|<\\|channel\\|>\\s*analysis\\s*(?:<\\|message\\|>)?|<\\|channel>\\s*thought|\\[THINK\\]|◁think▷`;
+const OPEN = new RegExp(OPEN_SOURCE, "iy");
+const OPEN_INSIDE = new RegExp(OPEN_SOURCE, "ig");
 const CLOSE_SOURCE = `<\\s*/\\s*(?:${NAMES})\\s*>|<\\|(?:end_of_|/)(?:thought|think|thinking)\\|>|\\[/THINK\\]|◁/think▷`;
 const CLOSE = new RegExp(CLOSE_SOURCE, "iy");
 /** Inside thinking these end it as well; outside they are nothing of ours. */
@@ -49,15 +48,27 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 	let strayClose = false;
 	/** Text that waits because the model is known to think without an opening tag. */
 	let waiting: string | null = assumeThinking ? "" : null;
+	/** Opening tags met inside thinking: thinking within thinking, or only talk about the tag. */
+	let nested = 0;
+	/** Text after a closing tag that may have closed an inner one only: thinking when another closing tag comes, the answer when none does. */
+	let doubtful: string | null = null;
 
 	function run(final: boolean): Piece {
 		const piece: Piece = { text: "", thought: "", void: false };
 		const give = (text: string) => {
+			if (doubtful !== null) {
+				doubtful += text;
+				return;
+			}
 			// White space that only separated the thinking from the answer.
 			const shown = visible || !opened ? text : text.trimStart();
 			if (shown === "") return;
 			visible = true;
 			piece.text += shown;
+		};
+		const think = (thought: string) => {
+			piece.thought += thought;
+			nested += thought.match(OPEN_INSIDE)?.length ?? 0;
 		};
 		let at = 0;
 		const hold = (from: number) => {
@@ -70,12 +81,16 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 				const close = CLOSE_INSIDE.exec(held);
 				if (!close) {
 					const keep = final ? held.length : tailStart(held, at);
-					piece.thought += held.slice(at, keep);
+					think(held.slice(at, keep));
 					return hold(keep);
 				}
-				piece.thought += held.slice(at, close.index);
+				think(held.slice(at, close.index));
 				at = close.index + close[0].length;
 				mode = "text";
+				if (nested > 0) {
+					nested--;
+					doubtful ??= "";
+				}
 				lineStart = true;
 				continue;
 			}
@@ -145,7 +160,11 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 			const close = CLOSE.exec(held);
 			if (close) {
 				at += close[0].length;
-				if (!opened) {
+				if (doubtful !== null) {
+					piece.thought += doubtful;
+					doubtful = nested > 0 ? "" : null;
+					nested = Math.max(0, nested - 1);
+				} else if (!opened) {
 					strayClose = true;
 					opened = true;
 					piece.thought += piece.text;
@@ -170,6 +189,13 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 		return piece;
 	}
 
+	/** No further closing tag came: what was in doubt is the answer. */
+	function settled(piece: Piece): Piece {
+		const rest = doubtful ?? "";
+		doubtful = null;
+		return { ...piece, text: piece.text + (visible ? rest : rest.trimStart()) };
+	}
+
 	function waited(piece: Piece, final: boolean): Piece {
 		if (waiting === null) return piece;
 		if (piece.void || strayClose || opened) {
@@ -187,7 +213,7 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 	return {
 		push(text) {
 			// The common case: plain words, nothing held.
-			if (held === "" && mode === "text" && waiting === null && visible) {
+			if (held === "" && mode === "text" && waiting === null && doubtful === null && visible) {
 				SPECIAL.lastIndex = 0;
 				if (!SPECIAL.test(text)) {
 					if (lineStart && !LINE_PREFIX.test(text)) lineStart = false;
@@ -197,7 +223,7 @@ export function createThinkFilter(assumeThinking = false): ThinkFilter {
 			held += text;
 			return waited(run(false), false);
 		},
-		end: () => waited(run(true), true),
+		end: () => waited(settled(run(true)), true),
 		get strayClose() {
 			return strayClose;
 		},
