@@ -2,8 +2,8 @@
  * The files of a home that people and the agent share. Reads are tolerant and cached by the file's date, so an edit by hand is
  * seen at the next read; writes are atomic, compared with what is there, and kept as versions where they are prompt files.
  */
-import type { Stats } from "node:fs";
-import { chmod, mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { constants, type Stats } from "node:fs";
+import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
 import { containedPath, PathRefused } from "./names.ts";
@@ -209,6 +209,22 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 		return { ...entry, place };
 	}
 
+	/**
+	 * The beginning of a file that is too large to be read whole, else "". In a prompt it fills any window, so that the turn names the
+	 * file to blame; without it the agent would go on as somebody else.
+	 */
+	async function headOf(path: string): Promise<string> {
+		const file = await open(await containedPath(paths.workspace, path), constants.O_RDONLY | constants.O_NONBLOCK);
+		try {
+			const found = await file.stat();
+			if (!found.isFile() || found.size <= maxBytes) return "";
+			const { buffer, bytesRead } = await file.read(Buffer.alloc(maxBytes), 0, maxBytes, 0);
+			return decodeText(buffer.subarray(0, bytesRead)).text;
+		} finally {
+			await file.close();
+		}
+	}
+
 	/** Keeps what stands in the file when nobody has kept it yet: the state before our first change, or an edit by hand. */
 	async function noticeHandEdit(file: WorkspaceFile): Promise<void> {
 		if (!file.exists || file.version === null) return;
@@ -387,7 +403,8 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 				),
 			);
 			for (const [index, file] of files.entries()) {
-				const text = file.text.trim();
+				const unread = file.exists && file.version === null;
+				const text = (unread ? await headOf(file.path).catch(() => "") : file.text).trim();
 				if (file.problem) problems.push(file.problem);
 				else if (!file.exists) problems.push(`${file.path} is missing`);
 				else if (text === "" && index < 2) problems.push(`${file.path} is empty`);

@@ -56,9 +56,10 @@ describe("reading", () => {
 		await writeFile(test.at("Agent.md"), "  \n");
 		await rm(test.at("IDENTITY.md"));
 		await mkdir(test.at("IDENTITY.md"));
-		await truncate(test.at("MASTER.md"), 5_000_000);
+		await writeFile(test.at("MASTER.md"), "x".repeat(5_000_000));
 		const { blocks, problems } = await test.workspace.prompt();
-		expect(blocks).toEqual([]);
+		// Its beginning fills any window: the turn says so, instead of going on without it.
+		expect(blocks.map(({ name, text }) => [name, text.length])).toEqual([["master", 4_000_000]]);
 		expect(problems).toEqual([
 			"SOUL.md is missing",
 			"Agent.md is empty",
