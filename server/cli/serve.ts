@@ -9,7 +9,13 @@ function sentenceOf(error: unknown): string | null {
 	const { code, path } = error as NodeJS.ErrnoException;
 	if (code === "EACCES" || code === "EPERM" || code === "EROFS")
 		return `The home cannot be written${path ? ` (${path})` : ""}: ${code}. Use another one with --home DIR.`;
-	if (code === "ENOSPC") return "The disk is full: OpenLani cannot start.";
+	if (code === "ENOSPC" || code === "SQLITE_FULL") return "The disk is full: OpenLani cannot start.";
+	if (code === "ENOTDIR" || code === "EISDIR" || code === "EEXIST")
+		return `Something else stands where OpenLani keeps its files${path ? ` (${path})` : ""}: ${code}. Move it away, or use another home with --home DIR.`;
+	if (code?.startsWith("SQLITE_CANTOPEN") || code?.startsWith("SQLITE_READONLY"))
+		return "The database data/openlani.db in the home cannot be opened for writing: it must be a file that this user may write, in a folder likewise.";
+	if (code?.startsWith("SQLITE_BUSY"))
+		return "The database data/openlani.db in the home is locked by another program. Close that one and start again.";
 	return null;
 }
 

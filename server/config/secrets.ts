@@ -1,5 +1,6 @@
 /** Which settings are secrets, how they are shown, and how a shown one that is put back becomes the kept one again. */
 import { isPlain, matchesPath, type Plain } from "./defaults.ts";
+import type { ConfigProblem } from "./environment.ts";
 import { hasVariable, type Path } from "./expand.ts";
 
 const secretNames =
@@ -97,4 +98,10 @@ function counterpart(child: unknown, before: unknown[], index: number, free: Set
 		return gone(index) ? index : ([...free].find(gone) ?? -1);
 	}
 	return index;
+}
+
+/** A secret put in the wrong place is quoted by the complaint about it: it is masked there too. */
+export function withoutSecrets(problems: ConfigProblem[], secrets: string[]): ConfigProblem[] {
+	const masked = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, () => maskSecret(secret)), text);
+	return problems.map((problem) => ({ ...problem, key: masked(problem.key), message: masked(problem.message) }));
 }

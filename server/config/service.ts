@@ -16,7 +16,7 @@ import { keyOf } from "./issues.ts";
 import { heartbeatAsSection, type ParsedConfig, parseConfig } from "./parse.ts";
 import { needRestart } from "./restart.ts";
 import type { Config } from "./schema.ts";
-import { maskSecrets, restoreSecrets, secretTexts } from "./secrets.ts";
+import { maskSecrets, restoreSecrets, secretTexts, withoutSecrets } from "./secrets.ts";
 
 export interface ConfigLog {
 	info(event: string, data?: Record<string, unknown>): void;
@@ -231,22 +231,24 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 					() => void inTurn(look).catch((error) => log.warn("config.unreadable", { error: String(error) })),
 				);
 
+	const secrets = () => [
+		...new Set([
+			...secretTexts(inForce.config),
+			...(environment.token ? [environment.token] : []),
+			...(environment.openai.apiKey ? [environment.openai.apiKey] : []),
+		]),
+	];
+
 	return {
 		current: () => inForce.config,
-		errors: () => [...fileProblems, ...inForce.warnings, ...environment.problems],
+		errors: () => withoutSecrets([...fileProblems, ...inForce.warnings, ...environment.problems], secrets()),
 		safeMode: () => fileProblems.length > 0,
 		restartNeeded: () => needRestart(changedPaths(booted, inForce.config)),
 		onChange(listener) {
 			listeners.add(listener);
 			return () => listeners.delete(listener);
 		},
-		secrets: () => [
-			...new Set([
-				...secretTexts(inForce.config),
-				...(environment.token ? [environment.token] : []),
-				...(environment.openai.apiKey ? [environment.openai.apiKey] : []),
-			]),
-		],
+		secrets,
 		read: () => effective(maskSecrets(inForce.shown) as Plain, environment),
 		write: (config) => inTurn(() => change((shown) => withoutEnvironment(config, shown, environment))),
 		set: (changes) => inTurn(() => change((shown) => withSingleKeys(shown, changes))),

@@ -32,6 +32,14 @@ describe("a bad file", () => {
 		}
 		expect(await content()).toBe("budget:\n  dailyTokns: 7\n");
 	});
+	it("is complained about without the secret that stands in the wrong place", async () => {
+		await home.write('models: [{ id: a, provider: openai, model: m, apiKeys: ["sk-canary-0123456789"] }]\n');
+		await home.service();
+		await home.write("models: [{ id: a, provider: sk-canary-0123456789, model: m }]\nsk-canary-0123456789: 1\n");
+		const errors = (await home.service()).errors();
+		expect(errors.length).toBeGreaterThan(1);
+		expect(JSON.stringify(errors)).not.toContain("canary");
+	});
 	it("falls back on the defaults where no good one was", async () => {
 		await home.write("{{{");
 		const service = await home.service();
