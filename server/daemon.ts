@@ -10,21 +10,26 @@ import { requestCharsFor } from "./agent/limits.ts";
 import { saidOf } from "./agent/prompt.ts";
 import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
-import type { Exchange, ToolBox } from "./agent/types.ts";
+import type { Exchange, Tier, ToolBox } from "./agent/types.ts";
 import type { Environment } from "./config/environment.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
+import { masterId } from "./gateway/people.ts";
 import { buildApp } from "./http/app.ts";
 import { createPresenter } from "./http/presenter.ts";
 import { createSetupCode } from "./http/setup-code.ts";
 import { createMemory } from "./memory/create.ts";
 import { embedderOf } from "./memory/embedder.ts";
+import type { CallContext } from "./model/model.ts";
 import { createModels } from "./model/models.ts";
 import { createPriceBook } from "./model/prices.ts";
 import { detectLocal, listProviders } from "./model/providers.ts";
 import type { ModelSettings } from "./model/settings.ts";
 import { createTokenCounter } from "./model/tokens.ts";
+import { postAlert } from "./observe/alert-webhook.ts";
+import type { Incident } from "./observe/alerts.ts";
+import { createCalibration } from "./observe/calibration.ts";
 import { createBus } from "./observe/create-bus.ts";
 import { createCalendar } from "./observe/day.ts";
 import { createLog } from "./observe/log.ts";
@@ -34,6 +39,7 @@ import { createStatus } from "./observe/status.ts";
 import { createPassFilter } from "./safety/filter.ts";
 import { createFuse } from "./safety/fuse.ts";
 import { createRedactor } from "./safety/redact.ts";
+import { redactTools } from "./safety/redact-tools.ts";
 import { type OpenStore, openStore } from "./store/open.ts";
 import type { Claim } from "./store/store.ts";
 import { createMemoryTools } from "./tools/memory/index.ts";
@@ -71,7 +77,6 @@ export class StartRefused extends Error {
 
 const graceMs = 10_000;
 const pruneEveryMs = 60 * 60_000;
-const keep = { eventDays: 30, callDays: 30, bytes: 512 * 1024 * 1024 };
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 
@@ -185,7 +190,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		(it) => it.stop(),
 	);
 	// The watchers are made last, of everything; a call before that has nobody to tell.
-	const watched: { onCall(call: MeteredCall): void } = { onCall: () => undefined };
+	const watched: { onCall(call: MeteredCall): void; report(incident: Incident): Promise<void> } = {
+		onCall: () => undefined,
+		report: async () => undefined,
+	};
 	const demoPrice = { id: "demo", provider: "demo", modelName: "demo", baseUrl: null };
 	const meter = createMeter({
 		ledger: store.ledger,
@@ -198,9 +206,14 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		redact,
 		clock,
 		newId,
+		payerOf: (context) => payerOf(store, context),
 		onCall: (call) => watched.onCall(call),
 	});
-	const tokens = createTokenCounter();
+	const tokens = createCalibration({
+		counter: createTokenCounter(),
+		ledger: store.ledger,
+		onError: (error) => log.warn("calibration.not-kept", { message: (error as Error).message }),
+	});
 	const models = opened(
 		"models",
 		createModels({
@@ -239,7 +252,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			model: () => (models.demo() ? null : models),
 			embedder: () => embedderOf(models),
 			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
-			onProblem: (kind, message) => log.warn(`memory.${kind}`, { message }),
+			onProblem(kind, message) {
+				log.warn(`memory.${kind}`, { message });
+				void watched.report({ kind: `memory-${kind}`, incident: message, severity: "warn", message: { en: message, zh: message } });
+			},
 		}),
 		(it) => it.stop(),
 	);
@@ -255,18 +271,29 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			keep: (data, info) => store.assets.put(data, info),
 			channels: () => [...channels.keys()],
 		}),
-		...createMemoryTools({
-			memory,
-			workspace,
-			async turn(turnId) {
-				const [rows, turn] = [await store.messages.ofTurn(turnId), await store.turns.calls([turnId])];
-				return {
-					said: rows.filter((row) => row.role === "user").map((row) => row.text),
-					tainted: (turn.get(turnId) ?? []).some((call) => call.taint !== undefined),
-				};
-			},
-			proposed: (path, reason) => log.info("soul.proposed", { message: `A change of SOUL.md is proposed in ${path}: ${reason}` }),
-		}).core,
+		...allOf(
+			createMemoryTools({
+				memory,
+				workspace,
+				async turn(turnId) {
+					const [rows, turn] = [await store.messages.ofTurn(turnId), await store.turns.calls([turnId])];
+					return {
+						said: rows.filter((row) => row.role === "user").map((row) => row.text),
+						tainted: (turn.get(turnId) ?? []).some((call) => call.taint !== undefined),
+					};
+				},
+				proposed: (path, reason) =>
+					void watched.report({
+						kind: "soul-proposed",
+						incident: path,
+						severity: "info",
+						message: {
+							en: `A change of SOUL.md is proposed in ${path}: ${reason} Read it, and put it into SOUL.md yourself if you agree.`,
+							zh: `${path} 里有一份对 SOUL.md 的修改建议:${reason} 请过目,同意的话由你自己写进 SOUL.md。`,
+						},
+					}),
+			}),
+		),
 	];
 
 	const results = createResults(workspace.paths.files);
@@ -315,11 +342,12 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 				const { blocks, problems } = await workspace.prompt();
 				for (const one of problems) log.warn("workspace.problem", { message: one });
 				// Who it is and whom it talks to come from the memory, for the speaker alone.
-				return [rulesBlock(locale()), ...blocks.filter(({ name }) => name === "soul" || name === "agent")];
+				const own = blocks.filter(({ name }) => name === "soul" || name === "agent");
+				return [rulesBlock(locale()), ...own.map(({ name, text }) => ({ name, text: redact.text(text) }))];
 			},
 			tools(claim) {
 				const allow = settings().safety.permissions[claim.turn.tier];
-				const made = boxes.get(allow) ?? createToolBox(tools, { allow });
+				const made = boxes.get(allow) ?? redactTools(createToolBox(tools, { allow }), redact);
 				boxes.set(allow, made);
 				return made;
 			},
@@ -330,7 +358,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 					policy: admission.policy,
 					until: admission.resetsAt,
 					sentence: fuse.sentence(admission, locale()),
-					tell: await fuse.tellOnce(claim.conversation.id),
+					// Room that calls in flight hold comes back in moments: nothing to tell a person.
+					tell: admission.limit !== "room" && (await fuse.tellOnce(claim.conversation.id)),
 				};
 			},
 			present,
@@ -415,10 +444,24 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			queue: () => store.inbox.waiting(),
 			running: () => gateway.running(),
 			statusChanged: () => void publishStatus(),
+			async prices() {
+				await prices.load();
+				return modelsOf(settings()).map((entry) => ({ model: entry.id, price: prices.price(priced(entry), clock.now()) }));
+			},
+			async notify(text) {
+				const { deliverTo } = settings().alerts;
+				if (deliverTo) await gateway.notify(deliverTo, text);
+			},
+			async webhook(row) {
+				const { webhook } = settings().alerts;
+				if (webhook) await postAlert(webhook, row);
+			},
+			otlp: settings().observe.otlp,
 		}),
 		(it) => it.stop(),
 	);
 	watched.onCall = observe.onCall;
+	watched.report = observe.alerts.report;
 	const app = opened(
 		"http",
 		await buildApp({
@@ -491,8 +534,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	await observe.start();
 	const pruning = setInterval(() => {
 		void Promise.all([
-			store.prune(clock.now(), keep),
-			store.ledger.pruneCalls(clock.now(), { days: keep.callDays, bytes: keep.bytes }),
+			store.prune(clock.now(), { eventDays: settings().observe.eventDays }),
+			store.ledger.pruneCalls(clock.now(), { days: settings().observe.callDays, bytes: settings().observe.callMb * 1024 * 1024 }),
 			results.prune(clock.now()),
 		]).catch((error: unknown) => log.error("store.prune-failed", { message: (error as Error).message }));
 	}, pruneEveryMs);
@@ -501,6 +544,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	// What a first answer may need but a start must not wait for.
 	void prices.load();
 	void models.warm();
+	void tokens.load().catch((error: unknown) => log.warn("calibration.not-read", { message: (error as Error).message }));
 	void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
 
 	let stopping: Promise<void> | null = null;
@@ -528,6 +572,19 @@ async function recentExchanges(store: OpenStore, conversationId: string, limit: 
 		replied: assistant.text,
 	}));
 }
+
+/** Who pays for a call: the master for themselves, everybody else with their own or their group's share. */
+async function payerOf(store: OpenStore, context: CallContext): Promise<{ tier: Tier; groupId: string | null; background?: boolean }> {
+	const turn = context.turnId ? await store.turns.get(context.turnId) : null;
+	const conversation = context.conversationId ? await store.conversations.get(context.conversationId) : null;
+	const person = !turn && context.personId ? await store.people.get(context.personId) : null;
+	const tier: Tier = turn?.tier ?? person?.tier ?? (context.personId === null || context.personId === masterId ? "master" : "known");
+	const background = turn !== null && turn.origin !== "human" && turn.origin !== "bot";
+	return { tier, groupId: conversation?.groupId ?? null, ...(background ? { background } : {}) };
+}
+
+/** The memory's tools, the rarer ones last. */
+const allOf = ({ core, further }: ReturnType<typeof createMemoryTools>) => [...core, ...further];
 
 /** The source that a turn's calls are booked under. */
 function sourceOf(claim: Claim): "chat" | "heartbeat" | "alarm" | "job" {

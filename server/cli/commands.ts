@@ -27,5 +27,15 @@ export const commands: Entry[] = [
 		about: { en: "write the whole home into one file", zh: "把整个数据目录备份成一个文件" },
 		load: () => import("./backup.ts"),
 	},
+	{
+		name: "report",
+		about: { en: "write a turn or a day as one HTML file", zh: "把一个回合或一天写成一个 HTML 文件" },
+		load: () => import("./report.ts"),
+	},
+	{
+		name: "replay",
+		about: { en: "run a stored turn again from its recorded calls", zh: "用记录下来的模型调用重放一个回合" },
+		load: () => import("./replay.ts"),
+	},
 	{ name: "restore", about: { en: "put a backup back", zh: "恢复备份" }, load: () => import("./restore.ts") },
 ];

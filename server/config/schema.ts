@@ -224,12 +224,27 @@ export const sections = {
 			stt: modelRef(),
 			embedding: modelRef(),
 		}),
+	alerts: () =>
+		z.strictObject({
+			deliverTo: z.union([z.null(), z.strictObject({ conversation: name() }), z.strictObject({ channel: name(), to: accountId() })]),
+			webhook: z.strictObject({ url: url("https", "http"), secret: z.string() }).nullable(),
+		}),
+	observe: () =>
+		z.strictObject({
+			callDays: number(0),
+			callMb: number(1),
+			eventDays: number(0),
+			otlp: z.strictObject({ endpoint: url("https", "http"), headers: z.record(z.string(), z.string()).optional() }).nullable(),
+		}),
 	budget: () =>
 		z.strictObject({
 			dailyTokens: size(0).nullable(),
 			dailyCost: number(0).nullable(),
 			warnAt: z.array(number(0, 1)),
 			reserveForPeople: number(0, 1),
+			currency: z.string().regex(/^[A-Z]{3}$/, "must be a currency such as USD or CNY"),
+			exchange: z.record(z.string().regex(/^[A-Z]{3}$/, "must be a currency such as USD or CNY"), number(0)),
+			whenBlown: oneOf("wait", "decline"),
 		}),
 	memory: () =>
 		z.strictObject({
@@ -325,8 +340,6 @@ type Parsed = { [K in SectionName]: z.infer<ReturnType<Sections[K]>> };
 
 /** The whole configuration, checked, with every default filled in. Durations are ms, sizes are numbers. */
 export type Config = Omit<Parsed, "timezone"> & { timezone: string };
-export type ModelConfig = Config["models"][number];
-export type McpServerConfig = Config["mcp"]["servers"][string];
 
 const built = new Map<SectionName, z.ZodType>();
 

@@ -37,6 +37,8 @@ export interface Gateway extends GatewayDoor {
 	running(): number;
 	/** The page is shown what an outbox row carries; `text` is what passed the filter. */
 	show(outboxId: string, text: string): Promise<void>;
+	/** Sends a sentence of the service itself (an alert). False when there is no such place. */
+	notify(target: { conversation: string } | { channel: string; to: string }, text: string): Promise<boolean>;
 	/** Turns that wait for the fuse may be tried again. */
 	retryHeld(): Promise<void>;
 }
@@ -357,6 +359,28 @@ export function createGateway(options: GatewayOptions): Gateway {
 				conversation: row.conversationId,
 				message: known ? options.present.plain(shown) : await options.present.message(shown),
 			});
+		},
+
+		async notify(target, text) {
+			const place = await ("conversation" in target ? resolve("web", target.conversation) : resolve(target.channel, target.to));
+			if (!place) return false;
+			const message = place.conversationId
+				? { id: newId(), turnId: null, role: "system" as const, model: null, modelName: null, usage: null }
+				: null;
+			const { address, conversationId, profile } = place;
+			await store.outbox.add({
+				id: newId(),
+				conversationId,
+				turnId: null,
+				address,
+				profile,
+				text,
+				attachments: [],
+				at: clock.now(),
+				message,
+			});
+			delivery.kick(address.channel, address.account);
+			return true;
 		},
 
 		async retryHeld() {

@@ -172,6 +172,17 @@ export const Turn = TurnSummary.extend({
 		lessons: z.array(z.object({ name: z.string() })),
 		model: z.object({ picked: z.string().nullable(), answered: z.string().nullable(), reason: z.string().nullable() }),
 		folded: z.number().int(),
+		/** By source, failed attempts included; cost null = no call of it has a known price. */
+		cost: z.array(
+			z.object({
+				source: z.string(),
+				calls: z.number().int(),
+				inputTokens: z.number(),
+				outputTokens: z.number(),
+				cost: z.number().nullable(),
+				unpricedTokens: z.number(),
+			}),
+		),
 	}),
 	guard: z.string().nullable(),
 	taint: z.array(z.object({ source: z.string(), step: z.number() })),
@@ -205,6 +216,76 @@ export const Call = z.object({
 export type Call = z.infer<typeof Call>;
 export const CallDetail = Call.extend({ request: z.unknown(), response: z.unknown() });
 export type CallDetail = z.infer<typeof CallDetail>;
+
+/** Sums of one day, source, model or conversation; `key` says which ("none" = of no conversation). */
+export const UsageRow = z.object({
+	key: z.string(),
+	calls: z.number().int(),
+	inputTokens: z.number(),
+	cachedTokens: z.number(),
+	outputTokens: z.number(),
+	reasoningTokens: z.number(),
+	/** In `currency`, the one of most calls; null = no call of this row has a known price. */
+	cost: z.number().nullable(),
+	currency: z.string(),
+	/** By currency. */
+	costs: z.record(z.string(), z.number()),
+	unpricedTokens: z.number(),
+	estimatedTokens: z.number(),
+});
+export type UsageRow = z.infer<typeof UsageRow>;
+
+export const AlertItem = z.object({
+	id: z.string(),
+	kind: z.string(),
+	severity: z.enum(["info", "warn", "error"]),
+	state: z.enum(["open", "resolved"]),
+	message: z.object({ en: z.string(), zh: z.string() }),
+	conversation: z.string().nullable(),
+	turnId: z.string().nullable(),
+	openedAt: z.string(),
+	lastAt: z.string(),
+	resolvedAt: z.string().nullable(),
+	ackedAt: z.string().nullable(),
+	count: z.number().int(),
+});
+export type AlertItem = z.infer<typeof AlertItem>;
+
+/** Today's fuse, with the raises of today. */
+export const FuseDay = z.object({
+	limitTokens: z.number().nullable(),
+	usedTokens: z.number(),
+	reservedTokens: z.number(),
+	limitCost: z.number().nullable(),
+	usedCost: z.number(),
+	currency: z.string(),
+	/** The money limit does not see these. */
+	unpricedTokens: z.number(),
+	state: z.enum(["ok", "warn", "blown"]),
+	blownBy: z.string().nullable(),
+	resetsAt: z.string(),
+	raises: z.array(z.object({ at: z.string(), tokens: z.number(), cost: z.number(), by: z.string() })),
+});
+export type FuseDay = z.infer<typeof FuseDay>;
+
+/** What a model costs per million tokens; null = unknown. */
+export const PriceItem = z.object({
+	model: z.string(),
+	price: z
+		.object({
+			input: z.number(),
+			cachedInput: z.number(),
+			output: z.number(),
+			currency: z.string(),
+			source: z.enum(["config", "table", "demo"]),
+			/** Day of the source; null when it has none. */
+			asOf: z.string().nullable(),
+			url: z.string().nullable(),
+			varies: z.boolean(),
+		})
+		.nullable(),
+});
+export type PriceItem = z.infer<typeof PriceItem>;
 
 export const OutboxItem = z.object({
 	id: z.string(),
@@ -470,7 +551,6 @@ export type LiveBody =
 	| { type: "alert"; id: string; state: "open" | "resolved"; kind: string; message: string }
 	| { type: "approval"; id: string; state: "pending" | "allowed" | "denied" | "expired"; conversation: string; tool: string }
 	| { type: "status"; status: Partial<Status> };
-export type LiveType = LiveBody["type"];
 
 /**
  * `subscribe` topics are conversation ids, or frame types prefixed with `type:`; a frame comes when any topic names it, and an empty

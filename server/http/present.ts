@@ -1,5 +1,6 @@
 /** Rows to contract shapes, purely. REST answers and live frames are made by the same functions, so they cannot differ. */
 import type { CallRecord, PlanItem, StepRecord } from "../agent/types.ts";
+import { explainTurn } from "../observe/why.ts";
 import type { CallRow, ConversationRow, EventRow, MessageRow, OutboxRow, TurnRow } from "../store/store.ts";
 import type {
 	Call,
@@ -143,13 +144,15 @@ export function toStep(record: StepRecord): Step {
 	};
 }
 
-export function toTurn(row: TurnRow, { steps, messageIds }: { steps: StepRecord[]; messageIds: string[] }): Turn {
+/** `calls` are the turn's model calls, oldest first: they say which model answered, why, and what it cost. */
+export function toTurn(row: TurnRow, { steps, messageIds, calls }: { steps: StepRecord[]; messageIds: string[]; calls: CallRow[] }): Turn {
 	return {
 		...toTurnSummary(row),
 		messageIds,
 		plan: row.plan.map(({ text, done }) => ({ text, done })),
 		steps: steps.map(toStep),
-		why: toWhy(row),
+		// Where nothing counted the tokens, four characters are taken for one, as everywhere before a call.
+		why: explainTurn(row, calls, (chars) => Math.ceil(chars / 4)),
 		guard: row.guard,
 		taint: row.taint.map(({ source, step }) => ({ source, step })),
 		critique: listOf<Turn["critique"][number]>(row.why.critique),
@@ -158,22 +161,6 @@ export function toTurn(row: TurnRow, { steps, messageIds }: { steps: StepRecord[
 
 function listOf<T>(value: unknown): T[] {
 	return Array.isArray(value) ? (value as T[]) : [];
-}
-
-/** What the gateway wrote about the prompt; a turn that has not started yet has nothing to tell. */
-function toWhy(row: TurnRow): Turn["why"] {
-	const why = row.why as { [key in keyof Turn["why"]]?: unknown } & { picked?: unknown };
-	const model = (typeof why.model === "object" && why.model !== null ? why.model : {}) as Partial<Turn["why"]["model"]>;
-	const picked = model.picked ?? (typeof why.picked === "string" ? why.picked : null);
-	const blocks = listOf<{ name: string; chars: number; tokens?: number }>(why.blocks);
-	return {
-		// Where nothing counted the tokens, four characters are taken for one, as everywhere before a call.
-		blocks: blocks.map(({ name, chars, tokens }) => ({ name, chars, tokens: tokens ?? Math.ceil(chars / 4) })),
-		recalled: listOf(why.recalled),
-		lessons: listOf(why.lessons),
-		model: { picked, answered: model.answered ?? row.model, reason: model.reason ?? null },
-		folded: typeof why.folded === "number" ? why.folded : 0,
-	};
 }
 
 export function toCall(row: CallRow): Call {

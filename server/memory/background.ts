@@ -3,7 +3,7 @@
  * noted, applied to files and rows so that doing it twice changes nothing, and only then done.
  */
 import type { CallContext } from "../model/model.ts";
-import type { EntryRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
+import type { JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
 import { compressDay, compressExchanges } from "./compress.ts";
 import { addOnTop, addToDiary, changeLines, type MemoryLine, oneLine, parseLine, parseSummary, shortHash, withHead } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
@@ -63,6 +63,8 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	let busyUntil = 0;
 	let busySince = 0;
 	let wakeAgain = false;
+	/** Fact jobs that are being done: who asks for the facts waits for them too. */
+	const applying = new Set<{ name: string; done: Promise<void> }>();
 
 	const contextOf = (job: JobRow): CallContext => ({
 		source: "memory",
@@ -191,7 +193,15 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		});
 	}
 
-	async function run(job: JobRow): Promise<void> {
+	function run(job: JobRow): Promise<void> {
+		const done = attempt(job);
+		if (job.kind !== "fact") return done;
+		const mine = { name: keyText(job), done };
+		applying.add(mine);
+		return done.finally(() => applying.delete(mine));
+	}
+
+	async function attempt(job: JobRow): Promise<void> {
 		try {
 			if (job.kind === "compress") await compress(job);
 			else if (job.kind === "archive") await archive(job);
@@ -322,9 +332,10 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		async facts(key) {
 			for (;;) {
 				const job = await store.claimFactJob(key, clock.now(), leaseMs);
-				if (!job) return;
+				if (!job) break;
 				await run(job);
 			}
+			await Promise.allSettled([...applying].filter(({ name }) => name === keyText(key)).map(({ done }) => done));
 		},
 		async alone(work) {
 			while (running) await running;
@@ -349,5 +360,3 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		},
 	};
 }
-
-export type { EntryRow };

@@ -270,8 +270,10 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		},
 
 		async search(key, query, limit = 10) {
-			if (query.trim() === "" || (await isEmpty(key))) return { semantic: [], keyword: [] };
+			if (query.trim() === "") return { semantic: [], keyword: [] };
+			// What was told a moment ago belongs to what is known, also when it is the first thing.
 			await background.facts(key);
+			if (await isEmpty(key)) return { semantic: [], keyword: [] };
 			const { recallSemantic, recallKeyword } = options.settings();
 			const answer = await find(key, null, query, recallSemantic, recallKeyword, limit);
 			return {
@@ -362,4 +364,3 @@ async function within<T>(limitMs: number, work: Promise<T>): Promise<T | null> {
 }
 
 export type { MemoryOptions } from "./options.ts";
-export { keyOf, keyOfOwner } from "./scope.ts";

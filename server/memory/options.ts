@@ -2,7 +2,7 @@
 import type { Exchange } from "../agent/types.ts";
 import type { Model } from "../model/model.ts";
 import type { Engine } from "../store/memory-search.ts";
-import type { MemoryKey, MemoryStore } from "../store/memory-store.ts";
+import type { MemoryStore } from "../store/memory-store.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 
 export interface MemorySettings {
@@ -65,5 +65,3 @@ export interface MemoryOptions {
 	/** Called when a person should know of a damaged file or of vectors being made again. */
 	onProblem?(kind: string, message: string): void;
 }
-
-export type { MemoryKey };

@@ -1,7 +1,6 @@
 /** IDENTITY.md, MASTER.md, USER.md and Agent.md: what stands in them for a prompt, and lines put in by the agent. */
 import type { PromptBlock } from "../agent/types.ts";
 import type { MemoryKey } from "../store/memory-store.ts";
-import { WorkspaceRefused } from "../workspace/workspace.ts";
 import { oneLine } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
 import { createStamps } from "./stamp.ts";
@@ -195,5 +194,3 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 		},
 	};
 }
-
-export { WorkspaceRefused };

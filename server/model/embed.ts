@@ -1,7 +1,7 @@
 /** Vectors from an OpenAI-compatible `/embeddings`, in batches, every batch through the meter. */
 import { targetOf } from "./candidates.ts";
 import type { EngineDeps } from "./engine.ts";
-import { type CallContext, ModelError, type Usage } from "./model.ts";
+import { type CallContext, type CallStart, ModelError, type Usage } from "./model.ts";
 import { AttemptFailed } from "./openai/client.ts";
 import { readUsage } from "./openai/collect.ts";
 import { wellFormed } from "./openai/schema.ts";
@@ -106,7 +106,7 @@ async function once(
 	// Base64 is the SDK's default, and a server that ignores it would silently give empty vectors.
 	const body = { model: settings.model, encoding_format: "float", input };
 	const estimated = input.reduce((sum, text) => sum + deps.tokens.count(settings.model, text), 0);
-	const id = await deps.meter.open({
+	const call: CallStart = {
 		context: { ...context, source: "embedding" },
 		model: settings.id,
 		modelName: settings.model,
@@ -116,7 +116,8 @@ async function once(
 		estimatedInputTokens: estimated,
 		maxOutputTokens: 0,
 		startedAt: deps.clock.now(),
-	});
+	};
+	const id = await deps.meter.open(call, signal);
 	const started = performance.now();
 	const ms = () => Math.round(performance.now() - started);
 	const usageOf = (inputTokens: number, isEstimate: boolean): Usage => {

@@ -1,5 +1,5 @@
 /** Who failed? Decided at the wire by status and code, never by what a sentence says. */
-import { ModelError, type ModelErrorKind } from "./model.ts";
+import type { ModelError, ModelErrorKind } from "./model.ts";
 
 const CONTEXT_CODES = new Set([
 	"context_length_exceeded",
@@ -103,8 +103,4 @@ export function retryAfterMs(headers: { get(name: string): string | null } | und
 	if (/^\d+(?:\.\d+)?$/.test(text)) return Number.parseFloat(text) * 1_000;
 	const at = Date.parse(text);
 	return Number.isNaN(at) ? null : Math.max(0, at - now);
-}
-
-export function isModelError(error: unknown): error is ModelError {
-	return error instanceof ModelError;
 }

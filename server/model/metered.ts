@@ -10,6 +10,7 @@ import type { ModelSettings } from "./settings.ts";
 /** The part of a request's run that an attempt adds to. */
 export interface MeteredRun {
 	request: ModelRequest;
+	signal: AbortSignal;
 	attempts: number;
 	callIds: string[];
 	startedAt: number;
@@ -40,7 +41,7 @@ export async function* metered(
 		maxOutputTokens,
 		startedAt: deps.clock.now(),
 	};
-	const id = await deps.meter.open(start);
+	const id = await deps.meter.open(start, run.signal);
 	run.callIds.push(id);
 	let received = "";
 	let end: CallEnd | null = null;

@@ -6,14 +6,9 @@ const dayMs = 24 * 60 * 60 * 1000;
 const batch = 500;
 
 /**
- * One retention pass. Events go by age and by number; bodies of old model calls are emptied (their sums stay); log-ins
- * that have run out go. Messages are never pruned: they are what the person said.
+ * One retention pass. Events go by age and by number; log-ins that have run out go (model calls are the ledger's). Messages are never pruned: they are what the person said.
  */
-export async function prune(
-	db: Kysely<Database>,
-	now: number,
-	keep: { eventDays: number; callDays: number; bytes: number },
-): Promise<void> {
+export async function prune(db: Kysely<Database>, now: number, keep: { eventDays: number }): Promise<void> {
 	const eventsBefore = now - keep.eventDays * dayMs;
 	const maxEvents = 200_000;
 	await db
@@ -31,22 +26,5 @@ export async function prune(
 			.where("seq", "in", db.selectFrom("events").select("seq").where("seq", "<", floor).orderBy("seq").limit(batch))
 			.execute();
 
-	await emptyCalls(db, (query) => query.where("at", "<", now - keep.callDays * dayMs));
-	const { bytes } = await db
-		.selectFrom("calls")
-		.select((eb) => eb.fn.coalesce(eb.fn.sum<number>(eb.fn("length", ["request"])), eb.lit(0)).as("bytes"))
-		.where("request", "!=", "null")
-		.executeTakeFirstOrThrow();
-	if (bytes > keep.bytes) await emptyCalls(db, (query) => query);
-
 	await db.deleteFrom("sessions").where("expires_at", "<", now).execute();
-}
-
-async function emptyCalls(db: Kysely<Database>, narrow: (query: ReturnType<typeof olds>) => ReturnType<typeof olds>): Promise<void> {
-	const ids = (await narrow(olds(db)).execute()).map((row) => row.id);
-	if (ids.length > 0) await db.updateTable("calls").set({ request: "null", response: null }).where("id", "in", ids).execute();
-}
-
-function olds(db: Kysely<Database>) {
-	return db.selectFrom("calls").select("id").where("request", "!=", "null").where("state", "!=", "open").orderBy("position").limit(batch);
 }

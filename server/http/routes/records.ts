@@ -33,8 +33,12 @@ export function recordRoutes(app: App, { deps }: Context): void {
 	app.get("/api/v1/turns/:id", { schema: { params: Id, response: { 200: Turn } } }, async ({ params }) => {
 		const row = await store.turns.get(params.id);
 		if (row === null) throw notFound("turn");
-		const [steps, messageIds] = await Promise.all([store.turns.steps(row.id), store.turns.messageIds(row.id)]);
-		return toTurn(row, { steps, messageIds });
+		const [steps, messageIds, calls] = await Promise.all([
+			store.turns.steps(row.id),
+			store.turns.messageIds(row.id),
+			store.calls.list({ turnId: row.id, limit: 500 }),
+		]);
+		return toTurn(row, { steps, messageIds, calls: calls.reverse() });
 	});
 
 	app.get(

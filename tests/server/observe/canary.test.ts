@@ -51,7 +51,10 @@ web: { search: { provider: searxng, url: null, apiKey: "${canaries.search}" } }
 `,
 			{ mode: 0o600 },
 		);
-		const environment = readEnvironment({ OPENLANI_TOKEN: canaries.token, OPENLANI_LOG_LEVEL: "trace", TZ: "Asia/Shanghai" }, { home, port: 0 });
+		const environment = readEnvironment(
+			{ OPENLANI_TOKEN: canaries.token, OPENLANI_LOG_LEVEL: "trace", TZ: "Asia/Shanghai" },
+			{ home, port: 0 },
+		);
 		const daemon = await startDaemon({ environment, quiet: true, inProcess: true });
 		const seen: string[] = [];
 		const authorization = `Bearer ${canaries.token}`;
@@ -59,7 +62,11 @@ web: { search: { provider: searxng, url: null, apiKey: "${canaries.search}" } }
 		live.on("open", () => live.send(JSON.stringify({ type: "hello", since: 0 })));
 		live.on("message", (data) => seen.push(String(data)));
 		const call = async (method: string, path: string, body?: unknown): Promise<string> => {
-			const response = await fetch(daemon.url + path, { method, headers: { authorization, ...(body ? { "content-type": "application/json" } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) });
+			const response = await fetch(daemon.url + path, {
+				method,
+				headers: { authorization, ...(body ? { "content-type": "application/json" } : {}) },
+				...(body ? { body: JSON.stringify(body) } : {}),
+			});
 			const text = await response.text();
 			seen.push(text);
 			return text;
@@ -74,10 +81,24 @@ web: { search: { provider: searxng, url: null, apiKey: "${canaries.search}" } }
 			await say("and now?");
 			server.script({ status: 401, error: { message: `Incorrect API key provided: ${canaries.apiKey}` } });
 			await say("once more");
-			for (const path of ["/api/v1/status", "/api/v1/config", "/api/v1/calls", "/api/v1/turns", "/api/v1/events?level=trace", "/api/v1/usage", "/api/v1/alerts", "/metrics", `/api/v1/conversations/${id}/messages`, "/api/v1/models", "/nowhere"])
+			for (const path of [
+				"/api/v1/status",
+				"/api/v1/config",
+				"/api/v1/calls",
+				"/api/v1/turns",
+				"/api/v1/events?level=trace",
+				"/api/v1/usage",
+				"/api/v1/alerts",
+				"/metrics",
+				`/api/v1/conversations/${id}/messages`,
+				"/api/v1/models",
+				"/nowhere",
+			])
 				await call("GET", path);
-			for (const { id: one } of (JSON.parse(await call("GET", "/api/v1/calls")) as { calls: { id: string }[] }).calls) await call("GET", `/api/v1/calls/${one}`);
-			for (const { id: one } of (JSON.parse(await call("GET", "/api/v1/turns")) as { turns: { id: string }[] }).turns) await call("GET", `/api/v1/turns/${one}`);
+			for (const { id: one } of (JSON.parse(await call("GET", "/api/v1/calls")) as { calls: { id: string }[] }).calls)
+				await call("GET", `/api/v1/calls/${one}`);
+			for (const { id: one } of (JSON.parse(await call("GET", "/api/v1/turns")) as { turns: { id: string }[] }).turns)
+				await call("GET", `/api/v1/turns/${one}`);
 			await call("POST", "/api/v1/models/test", { id: "main" });
 		} finally {
 			live.terminate();
@@ -86,13 +107,15 @@ web: { search: { provider: searxng, url: null, apiKey: "${canaries.search}" } }
 		expect(server.requests.length).toBeGreaterThanOrEqual(4);
 		seen.push(...server.requests.map((request) => request.raw));
 		const everything = seen.join("\n");
-		for (const [place, canary] of Object.entries(canaries)) expect(everything.includes(canary), `${place} in an answer, a frame or a prompt`).toBe(false);
+		for (const [place, canary] of Object.entries(canaries))
+			expect(everything.includes(canary), `${place} in an answer, a frame or a prompt`).toBe(false);
 		const files = (await filesBelow(home)).filter((file) => !/config/.test(file.slice(home.length)));
 		expect(files.some((file) => file.includes("openlani.db"))).toBe(true);
 		expect(files.some((file) => file.includes("logs"))).toBe(true);
 		for (const file of files) {
 			const bytes = (await readFile(file)).toString("latin1");
-			for (const [place, canary] of Object.entries(canaries)) expect(bytes.includes(canary), `${place} in ${file.slice(home.length)}`).toBe(false);
+			for (const [place, canary] of Object.entries(canaries))
+				expect(bytes.includes(canary), `${place} in ${file.slice(home.length)}`).toBe(false);
 		}
 	}, 60_000);
 });

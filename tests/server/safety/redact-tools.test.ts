@@ -14,8 +14,15 @@ describe("tools behind the redactor", () => {
 			effect: "none",
 			run: async (args) => ({ text: `${args.path}: canary-secret-1`, isError: true, taint: "file" }),
 		};
-		const box = redactTools({ list: () => [tool], get: (name) => (name === tool.name ? tool : undefined), gate: async () => "no" }, createRedactor(["canary-secret-1"]));
-		expect(await box.get("read_file")?.run({ path: "a" }, {} as ToolContext)).toEqual({ text: "a: [redacted]", isError: true, taint: "file" });
+		const box = redactTools(
+			{ list: () => [tool], get: (name) => (name === tool.name ? tool : undefined), gate: async () => "no" },
+			createRedactor(["canary-secret-1"]),
+		);
+		expect(await box.get("read_file")?.run({ path: "a" }, {} as ToolContext)).toEqual({
+			text: "a: [redacted]",
+			isError: true,
+			taint: "file",
+		});
 		expect(box.list()[0]).toBe(box.get("read_file"));
 		expect(box.get("other")).toBeUndefined();
 		expect(await box.gate?.({ id: "1", name: "x", arguments: "{}" }, { tainted: [] })).toBe("no");
