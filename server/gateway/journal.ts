@@ -2,6 +2,7 @@ import type { Address } from "../../channels/channel.ts";
 import type { Journal, TurnMessage } from "../agent/types.ts";
 import type { NewOutbox, Store } from "../store/store.ts";
 import type { ToolEffect } from "../tools/tool.ts";
+import { insist, isPassing } from "./insist.ts";
 
 export interface JournalOptions {
 	store: Store;
@@ -14,6 +15,10 @@ export interface JournalOptions {
 	keepFullText(recordId: string, text: string): Promise<string>;
 	/** A row was added to this lane. */
 	onOutbox(channel: string, account: string): void;
+	/** Ends the waiting for a full disk. */
+	signal: AbortSignal;
+	/** A step could not be stored yet. */
+	onWait(error: unknown): void;
 	/** Called when messages joined the turn. */
 	onJoined(messages: TurnMessage[]): void;
 }
@@ -38,25 +43,41 @@ export function createJournal(options: JournalOptions): Journal {
 		};
 	}
 
+	/** A step was paid for, and a tool may have run: a disk that is full for a while must not make them undone. */
+	async function stored<T>(work: () => Promise<T>): Promise<T> {
+		let last: unknown;
+		const done = await insist(
+			work,
+			options.signal,
+			(error) => {
+				last = error;
+				if (isPassing(error)) options.onWait(error);
+			},
+			isPassing,
+		);
+		if (!done) throw last;
+		return done.value;
+	}
+
 	return {
-		stepStored: (step) => store.turns.stepStored(turnId, step),
+		stepStored: (step) => stored(() => store.turns.stepStored(turnId, step)),
 		async callStarted(_turnId, recordId, at) {
-			await store.turns.callStarted(recordId, at);
+			await stored(() => store.turns.callStarted(recordId, at));
 			await store.durable();
 		},
 		async callFinished(_turnId, recordId, outcome) {
 			const sends = outcome.effects.filter((effect) => effect.type === "send");
 			const outbox: NewOutbox[] = [];
 			for (const effect of sends) outbox.push(await outboxRow(effect));
-			const stored = await store.turns.callFinished(turnId, recordId, { ...outcome, outbox });
-			if (stored) for (const row of outbox) options.onOutbox(row.address.channel, row.address.account);
+			const first = await stored(() => store.turns.callFinished(turnId, recordId, { ...outcome, outbox }));
+			if (first) for (const row of outbox) options.onOutbox(row.address.channel, row.address.account);
 		},
 		keepFullText: (_turnId, recordId, text) => options.keepFullText(recordId, text),
 		async takeJoining(_turnId, step) {
-			const messages = await store.turns.takeJoining(turnId, step, clock.now());
+			const messages = await stored(() => store.turns.takeJoining(turnId, step, clock.now()));
 			if (messages.length > 0) options.onJoined(messages);
 			return messages;
 		},
-		stepAmended: (_turnId, step, change) => store.turns.stepAmended(turnId, step, change),
+		stepAmended: (_turnId, step, change) => stored(() => store.turns.stepAmended(turnId, step, change)),
 	};
 }

@@ -7,6 +7,7 @@ import type { Filter } from "../safety/filter.ts";
 import type { Claim, MessageRow, NewOutbox, Store, TurnEnd } from "../store/store.ts";
 import { createDeltas } from "./deltas.ts";
 import { createGather, type GatherOptions, scopeOf, toExchange, type Why } from "./gather.ts";
+import { insist } from "./insist.ts";
 import { createJournal, type JournalOptions } from "./journal.ts";
 import { leaseLost, type RunningLane } from "./lanes.ts";
 import { sentence } from "./sentences.ts";
@@ -61,27 +62,6 @@ const spoils: ReadonlySet<string> = new Set(["bad-request", "context-length", "p
 function isRemembered(claim: Claim, outcome: TurnOutcome): boolean {
 	if (outcome.state === "done" && !outcome.fromUs) return true;
 	return claim.turn.origin === "human" && !(outcome.error && spoils.has(outcome.error.kind));
-}
-
-/** Waits until `work` succeeds: what a turn has done must be stored, however long the disk is full. Ends with the signal. */
-async function insist<T>(work: () => Promise<T>, signal: AbortSignal, onError: (error: unknown) => void): Promise<T | null> {
-	for (let delayMs = 200; ; delayMs = Math.min(delayMs * 2, 15_000)) {
-		try {
-			return await work();
-		} catch (error) {
-			onError(error);
-			if (signal.aborted) return null;
-			await new Promise<void>((resolve) => {
-				const timer = setTimeout(done, delayMs);
-				signal.addEventListener("abort", done, { once: true });
-				function done() {
-					clearTimeout(timer);
-					signal.removeEventListener("abort", done);
-					resolve();
-				}
-			});
-		}
-	}
 }
 
 /** Runs claimed turns: gathers what the agent needs, tells the bus what happens, writes the end in one transaction. */
@@ -140,12 +120,13 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			...(why ? { why: { ...why } } : {}),
 			reply,
 		};
-		const done = await insist(
+		const stored = await insist(
 			() => store.turns.end(claim.turn.id, end),
 			signal,
 			(error) => log.error("turn.not-stored", { turnId: claim.turn.id, error: (error as Error).message }),
 		);
-		if (!done) return;
+		if (!stored) return;
+		const done = stored.value;
 		bus.publish({
 			type: "turn",
 			conversation: claim.conversation.id,
@@ -236,6 +217,8 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			clock,
 			newId,
 			...options.journal,
+			signal: AbortSignal.any([lane.stop.signal, lane.leave]),
+			onWait: (error) => log.error("turn.step-not-stored", { ...at, error: (error as Error).message }),
 			onOutbox: options.kickDelivery,
 			onJoined: (messages) => said.push(...messages),
 		});

@@ -91,6 +91,9 @@ function connectOrQuarantine(file: string, now: number): { raw: SQLite.Database;
 	};
 }
 
+/** A full disk makes SQLite roll back by itself; a second rollback would fail and hide the reason. */
+const nothingToRollBack = "select 1 where 0";
+
 /** Hands Kysely prepared statements from a cache: preparing costs more than most of our statements' run. */
 function cachedStatements(raw: SQLite.Database): SqliteDatabase {
 	const statements = new Map<string, SQLite.Statement>();
@@ -98,7 +101,7 @@ function cachedStatements(raw: SQLite.Database): SqliteDatabase {
 	return {
 		prepare(text: string) {
 			// A deferred transaction that starts with a read may be refused when it comes to write; an immediate one waits its turn.
-			const query = text === "begin" ? "begin immediate" : text;
+			const query = text === "begin" ? "begin immediate" : text === "rollback" && !raw.inTransaction ? nothingToRollBack : text;
 			const known = statements.get(query);
 			if (known) return known as unknown as SqliteStatement;
 			const made = raw.prepare(query);

@@ -33,7 +33,10 @@ export function createWriter(db: Kysely<Database>): Write {
 			job.outcome = { value: await job.work(trx) };
 		} catch (error) {
 			job.outcome = { error };
-			await run(trx, "rollback to job");
+			// When SQLite has ended the whole transaction (disk full), the first error is the one to tell.
+			await run(trx, "rollback to job").catch(() => {
+				throw error;
+			});
 		}
 		await run(trx, "release job");
 	}

@@ -372,6 +372,40 @@ describe("a turn that brought no answer", () => {
 	});
 });
 
+describe("a full disk", () => {
+	it("holds a turn up, and it goes on where it was: no model call or tool is run again", async () => {
+		const model = scripted([{ calls: [call("now")] }, { text: "there is room again" }]);
+		const to = await start({ model });
+		const { turns } = to.store;
+		let left = 2;
+		const full =
+			<A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
+			async (...args: A): Promise<R> => {
+				if (left-- > 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+				return work(...args);
+			};
+		turns.stepStored = full(turns.stepStored);
+		const { id } = await to.gateway.createConversation(null, "web");
+		expect(await to.ask(id, "hi")).toBe("there is room again");
+		expect(left).toBeLessThan(0);
+		expect(model.requests.length).toBe(2);
+	});
+
+	it("does not keep a turn from being stopped", async () => {
+		const to = await start({ model: scripted([{ calls: [call("now")] }]) });
+		let tried = 0;
+		to.store.turns.stepStored = async () => {
+			tried++;
+			throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+		};
+		const { id } = await to.gateway.createConversation(null, "web");
+		const { turnId } = await submit(to, id, "hi");
+		await expect.poll(() => tried).toBeGreaterThan(0);
+		await to.gateway.stop(id);
+		await expect.poll(async () => (await to.store.turns.get(turnId))?.state).toMatch(/stopped|failed/);
+	});
+});
+
 describe("who it is", () => {
 	it("is said by the platform's account alone", async () => {
 		const tg = recordingChannel("tg");

@@ -3,7 +3,8 @@ import { open, readdir, truncate, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { NewerSchemaError } from "../../../server/store/sqlite.ts";
+import { NewerSchemaError, openSqlite } from "../../../server/store/sqlite.ts";
+import { createWriter } from "../../../server/store/writer.ts";
 import { conversation, ending, say, type TestHome, testHome } from "../../helpers/store.ts";
 
 let home: TestHome;
@@ -13,6 +14,37 @@ beforeEach(async () => {
 afterEach(() => home.remove());
 
 const filesBeside = () => readdir(dirname(home.file));
+
+describe("a full disk", () => {
+	it("is told as such by every kind of write, and the next ones work", async () => {
+		const { raw, db } = await openSqlite(home.file, 0);
+		const write = createWriter(db);
+		const row = (key: string, size: number) => ({ key, value: "x".repeat(size) });
+		raw.pragma("cache_size = 10");
+		raw.pragma(`max_page_count = ${Number(raw.pragma("page_count", { simple: true })) + 20}`);
+		const big = 4_000_000;
+		const full = { code: "SQLITE_FULL" };
+		await expect(db.transaction().execute((trx) => trx.insertInto("meta").values(row("a", big)).execute())).rejects.toMatchObject(full);
+		await expect(write((trx) => trx.insertInto("meta").values(row("b", big)).execute())).rejects.toMatchObject(full);
+		const together = await Promise.allSettled(
+			["c", "d", "e"].map((key) =>
+				write((trx) =>
+					trx
+						.insertInto("meta")
+						.values(row(key, key === "d" ? big : 1))
+						.execute(),
+				),
+			),
+		);
+		expect(together[1]).toMatchObject({ status: "rejected", reason: full });
+		raw.pragma("max_page_count = 100000");
+		await write((trx) => trx.insertInto("meta").values(row("f", big)).execute());
+		expect((await db.selectFrom("meta").select("key").where("key", "in", ["a", "b", "d", "f"]).execute()).map(({ key }) => key)).toEqual([
+			"f",
+		]);
+		await db.destroy();
+	});
+});
 
 describe("opening the database", () => {
 	it("keeps a damaged file aside, says so, and begins a new one", async () => {
