@@ -6,8 +6,10 @@ import { HomeLocked } from "../workspace/lock.ts";
 /** What a person reads instead of a stack trace; null for a fault of ours. */
 function sentenceOf(error: unknown): string | null {
 	if (error instanceof StartRefused || error instanceof HomeLocked || error instanceof NewerSchemaError) return error.message;
-	const { code, path } = error as NodeJS.ErrnoException;
-	if (code === "EACCES" || code === "EPERM" || code === "EROFS")
+	const { code, path, syscall } =
+		(error as Error).cause instanceof Error ? ((error as Error).cause as NodeJS.ErrnoException) : (error as NodeJS.ErrnoException);
+	// Making a folder inside a read-only one ends with ENOENT when its parents are to be made as well.
+	if (code === "EACCES" || code === "EPERM" || code === "EROFS" || (code === "ENOENT" && syscall === "mkdir"))
 		return `The home cannot be written${path ? ` (${path})` : ""}: ${code}. Use another one with --home DIR.`;
 	if (code === "ENOSPC" || code === "SQLITE_FULL") return "The disk is full: OpenLani cannot start.";
 	if (code === "ENOTDIR" || code === "EISDIR" || code === "EEXIST")
