@@ -208,7 +208,10 @@ function readContent(content: unknown): { text: string; reasoning: string } {
 	return out;
 }
 
-const count = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) && value > 0 ? Math.round(value) : 0);
+/** More than any request can have: a number beyond it is a fault of the server and would use up the day's budget. */
+const MOST_TOKENS = 50_000_000;
+
+const count = (value: unknown): number => (typeof value === "number" && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0);
 
 /** Null when it says nothing usable: absent, or all zero. */
 export function readUsage(raw: unknown): RawUsage | null {
