@@ -15,6 +15,7 @@ import type { Environment } from "./config/environment.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
+import { patient } from "./gateway/insist.ts";
 import { masterId } from "./gateway/people.ts";
 import { buildApp } from "./http/app.ts";
 import { createPresenter } from "./http/presenter.ts";
@@ -171,6 +172,15 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		(detach) => detach(),
 	);
 
+	// A call that was paid for is booked, however long the disk is full; until then nothing goes on.
+	const patience = opened("waiting for the disk", new AbortController(), (it) => it.abort());
+	const notBooked = (error: unknown) => log.error("ledger.not-stored", { message: (error as Error).message });
+	const ledger = {
+		...store.ledger,
+		reserve: patient(store.ledger.reserve, patience.signal, notBooked),
+		settle: patient(store.ledger.settle, patience.signal, notBooked),
+	};
+
 	// Models, prices, the fuse.
 	const modelsOf = (now: Config): ModelSettings[] =>
 		now.models.map((entry) => ({ ...entry, price: entry.price ? { ...entry.price, currency: entry.price.currency ?? "USD" } : null }));
@@ -180,7 +190,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const fuse = opened(
 		"fuse",
 		createFuse({
-			ledger: store.ledger,
+			ledger,
 			budget: () => ({ ...settings().budget, dailyShare: settings().people.dailyShare }),
 			calendar,
 			timezone: () => settings().timezone,
@@ -196,7 +206,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	};
 	const demoPrice = { id: "demo", provider: "demo", modelName: "demo", baseUrl: null };
 	const meter = createMeter({
-		ledger: store.ledger,
+		ledger,
 		fuse,
 		prices,
 		modelOf(id) {

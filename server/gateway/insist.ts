@@ -38,3 +38,25 @@ export async function insist<T>(
 		}
 	}
 }
+
+/** `work` that waits out a disk that is full or busy; when the signal ends the waiting, the last error is thrown. */
+export function patient<A extends unknown[], R>(
+	work: (...args: A) => Promise<R>,
+	signal: AbortSignal,
+	onWait: (error: unknown) => void,
+): (...args: A) => Promise<R> {
+	return async (...args) => {
+		let last: unknown;
+		const done = await insist(
+			() => work(...args),
+			signal,
+			(error) => {
+				last = error;
+				if (isPassing(error)) onWait(error);
+			},
+			isPassing,
+		);
+		if (!done) throw last;
+		return done.value;
+	};
+}

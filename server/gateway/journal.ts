@@ -2,7 +2,7 @@ import type { Address } from "../../channels/channel.ts";
 import type { Journal, TurnMessage } from "../agent/types.ts";
 import type { NewOutbox, Store } from "../store/store.ts";
 import type { ToolEffect } from "../tools/tool.ts";
-import { insist, isPassing } from "./insist.ts";
+import { patient } from "./insist.ts";
 
 export interface JournalOptions {
 	store: Store;
@@ -44,20 +44,7 @@ export function createJournal(options: JournalOptions): Journal {
 	}
 
 	/** A step was paid for, and a tool may have run: a disk that is full for a while must not make them undone. */
-	async function stored<T>(work: () => Promise<T>): Promise<T> {
-		let last: unknown;
-		const done = await insist(
-			work,
-			options.signal,
-			(error) => {
-				last = error;
-				if (isPassing(error)) options.onWait(error);
-			},
-			isPassing,
-		);
-		if (!done) throw last;
-		return done.value;
-	}
+	const stored = <T>(work: () => Promise<T>): Promise<T> => patient(work, options.signal, options.onWait)();
 
 	return {
 		stepStored: (step) => stored(() => store.turns.stepStored(turnId, step)),
