@@ -22,6 +22,7 @@ import { createPresenter } from "./http/presenter.ts";
 import { createSetupCode } from "./http/setup-code.ts";
 import { createMemory } from "./memory/create.ts";
 import { embedderOf } from "./memory/embedder.ts";
+import { keyOfOwner } from "./memory/scope.ts";
 import type { CallContext } from "./model/model.ts";
 import { createModels } from "./model/models.ts";
 import { createPriceBook } from "./model/prices.ts";
@@ -37,6 +38,7 @@ import { createLog } from "./observe/log.ts";
 import { createMeter, type MeteredCall } from "./observe/meter.ts";
 import { createObserve } from "./observe/observe.ts";
 import { createStatus } from "./observe/status.ts";
+import { createApprovals } from "./safety/approvals.ts";
 import { createPassFilter } from "./safety/filter.ts";
 import { createFuse } from "./safety/fuse.ts";
 import { createRedactor } from "./safety/redact.ts";
@@ -292,6 +294,19 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 						tainted: (turn.get(turnId) ?? []).some((call) => call.taint !== undefined),
 					};
 				},
+				async textOf(key, id) {
+					const [entry] = await store.memory.entries(key, [id]);
+					if (entry) return entry.text;
+					const fact = await store.memory.fact(key, id);
+					if (fact) return fact.text;
+					const said = await store.messages.get(id);
+					const place = said && (await store.conversations.get(said.conversationId));
+					return said &&
+						place &&
+						keyOfOwner(place.groupId ? `group:${place.groupId}` : (said.personId ?? place.personId)).owner === key.owner
+						? said.text
+						: null;
+				},
 				proposed: (path, reason) =>
 					void watched.report({
 						kind: "soul-proposed",
@@ -305,6 +320,23 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			}),
 		),
 	];
+
+	const approvals = opened(
+		"approvals",
+		createApprovals({
+			store: store.approvals,
+			durable: () => store.durable(),
+			publish: (body) => void bus.publish(body),
+			policy: (name) => tools.find((tool) => tool.name === name)?.approval ?? "allow",
+			settings: () => settings().safety.approvals,
+			resume: (message) => gateway.resume(message),
+			locale,
+			clock,
+			newId,
+			log,
+		}),
+		(it) => it.stop(),
+	);
 
 	const results = createResults(workspace.paths.files);
 	/** One box for each list of capabilities: a changed configuration brings new lists. */
@@ -357,7 +389,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			},
 			tools(claim) {
 				const allow = settings().safety.permissions[claim.turn.tier];
-				const made = boxes.get(allow) ?? redactTools(createToolBox(tools, { allow }), redact);
+				const made = boxes.get(allow) ?? redactTools(createToolBox(tools, { allow, gate: approvals.gate }), redact);
 				boxes.set(allow, made);
 				return made;
 			},
@@ -510,6 +542,13 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			ledger: observe.routes,
 			memory: { memory, home, clock },
 			workspace: { workspace },
+			approvals: {
+				approvals,
+				async about(row) {
+					const tool = tools.find((one) => one.name === row.tool);
+					return (await tool?.about?.(JSON.parse(row.arguments), { personId: row.personId, groupId: row.groupId })) ?? null;
+				},
+			},
 			pageDir: findPage(),
 			publicUrl: () => settings().server.publicUrl,
 			listenHost: () => host,
@@ -523,6 +562,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	await memory.start();
 	const { resumed } = await gateway.start();
 	if (resumed > 0) log.info("gateway.resumed", { turns: resumed });
+	await approvals.start();
 	for (const channel of channels.values()) {
 		await channel.start({
 			accept: (message) => gateway.accept(channel.id, message),

@@ -5,7 +5,7 @@ import { isLeaving, Stopped, untilAborted } from "./abort.ts";
 import { canonicalArguments, checkArguments, signature } from "./arguments.ts";
 import { capText, DEFAULT_TOOL_TIMEOUT_MS, MAX_CALLS_PER_STEP, MAX_PARALLEL_CALLS } from "./limits.ts";
 import { isBlank, oneLine, wellFormed } from "./text.ts";
-import type { CallRecord, PlanItem, StepRecord, TurnDeps, TurnEvent, TurnInput } from "./types.ts";
+import type { CallRecord, GateTurn, PlanItem, StepRecord, TurnDeps, TurnEvent, TurnInput } from "./types.ts";
 
 export interface CallsState {
 	input: TurnInput;
@@ -104,10 +104,10 @@ async function answer(state: CallsState, step: StepRecord, record: CallRecord, s
 	if (!checked.ok) return failed(`Not run: ${checked.problem}. Right: ${signature(tool)}`);
 	try {
 		const refusal = await untilAborted(
-			Promise.resolve(state.deps.tools.gate?.(call, { tainted: state.taint.map((entry) => entry.source) }) ?? null),
+			Promise.resolve(state.deps.tools.gate?.(call, gateTurn(state, record, checked.args)) ?? null),
 			signal,
 		);
-		if (refusal !== null) return failed(refusal);
+		if (refusal !== null) return skipped(refusal);
 		if (tool.effect === "outside") {
 			const at = state.deps.clock.now();
 			await state.deps.journal.callStarted(state.input.turnId, record.recordId, at);
@@ -121,19 +121,37 @@ async function answer(state: CallsState, step: StepRecord, record: CallRecord, s
 	return run(state, step, record, tool, checked.args, signal);
 }
 
+function gateTurn({ input, taint }: CallsState, record: CallRecord, args: Record<string, unknown>): GateTurn {
+	const { turnId, conversationId, personId, tier, groupId, origin } = input;
+	const { recordId } = record;
+	const tainted = taint.map((entry) => entry.source);
+	return {
+		turnId,
+		conversationId,
+		personId,
+		tier,
+		groupId,
+		origin,
+		tainted,
+		recordId,
+		arguments: canonicalArguments(JSON.stringify(args)),
+	};
+}
+
 /** On shutdown nothing is answered. */
 function stopAnswer(signal: AbortSignal, text: string, kind: "skipped" | "interrupted"): Answer {
 	if (isLeaving(signal)) throw new Stopped();
 	return kind === "skipped" ? skipped(text) : interrupted(text);
 }
 
-/** The same id came in an earlier step with the same arguments: its result stands. */
+/** The same id came in an earlier step with the same arguments: its result stands. A call that was not run has none. */
 function firstResult(earlier: StepRecord[], record: CallRecord): CallRecord | undefined {
 	const args = canonicalArguments(record.call.arguments);
 	for (const step of earlier) {
 		const same = step.calls.find(
 			(old) =>
 				old.result !== null &&
+				old.state !== "skipped" &&
 				old.call.id === record.call.id &&
 				old.call.name === record.call.name &&
 				canonicalArguments(old.call.arguments) === args,

@@ -144,8 +144,18 @@ export interface Journal {
 export interface ToolBox {
 	list(): Tool[];
 	get(name: string): Tool | undefined;
-	/** Called before a call runs: policy, approvals and hooks answer with a refusal for the model, or null. */
-	gate?(call: ToolCall, turn: { tainted: string[] }): Promise<string | null>;
+	/** Called before a call runs: policy, approvals and hooks answer with a refusal for the model, or null. The same call may be asked about again after a crash. */
+	gate?(call: ToolCall, turn: GateTurn): Promise<string | null>;
+}
+
+/** Who asks for a call, and where. */
+export interface GateTurn extends Pick<TurnInput, "turnId" | "conversationId" | "personId" | "tier" | "groupId" | "origin"> {
+	/** Sources that the turn has read. */
+	tainted: string[];
+	/** The call's own id in the database: the same after a crash. */
+	recordId: string;
+	/** The checked arguments as canonical JSON: two writings of one call are equal. */
+	arguments: string;
 }
 
 export interface TurnDeps {

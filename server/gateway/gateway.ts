@@ -1,4 +1,5 @@
 import type { Address, Channel, InboundMessage } from "../../channels/channel.ts";
+import type { Tier } from "../agent/types.ts";
 import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
 import type { EventBus } from "../observe/bus.ts";
@@ -41,6 +42,18 @@ export interface Gateway extends GatewayDoor {
 	notify(target: { conversation: string } | { channel: string; to: string }, text: string): Promise<boolean>;
 	/** Turns that wait for the fuse may be tried again. */
 	retryHeld(): Promise<void>;
+	/**
+	 * A decision of the master goes on where it was asked for: stored once for each `externalId` as a message that wakes the agent,
+	 * with the rights and the memory of the person whose turn asked. Clients know it by its `clientId`, which is the `externalId`.
+	 */
+	resume(message: {
+		conversationId: string;
+		personId: string;
+		tier: Tier;
+		text: string;
+		note: string;
+		externalId: string;
+	}): Promise<{ messageId: string; turnId: string }>;
 }
 
 /** How long a stopped turn may take to end before `stop` answers all the same. */
@@ -259,6 +272,26 @@ export function createGateway(options: GatewayOptions): Gateway {
 				message: { id, text: submission.text, from: null, at: clock.now(), attachments, notes: [] },
 				clientId: submission.clientId,
 				replaces: submission.replaces,
+			});
+		},
+
+		async resume({ conversationId, personId, tier, text, note, externalId }) {
+			if (closing) throw new GatewayError("stopping", "the service is stopping");
+			const conversation = await store.conversations.get(conversationId);
+			if (!conversation) throw new GatewayError("conversation-not-found", `there is no conversation ${conversationId}`);
+			const id = newId();
+			return take({ ...master, personId, tier }, conversation, {
+				id,
+				channel: conversation.channel,
+				account: conversation.address.account,
+				externalId: `${conversation.id}:${externalId}`,
+				origin: "human",
+				address: conversation.address,
+				model: null,
+				limits: {},
+				message: { id, text, from: null, at: clock.now(), attachments: [], notes: [note] },
+				clientId: externalId,
+				replaces: null,
 			});
 		},
 

@@ -22,6 +22,7 @@ import { openapiRoute } from "./openapi.ts";
 import { pageRoutes } from "./page.ts";
 import { createPasswords } from "./passwords.ts";
 import { type HttpProblem, toBody, toProblem } from "./problem.ts";
+import { approvalRoutes } from "./routes/approvals.ts";
 import { assetRoutes } from "./routes/assets.ts";
 import { conversationRoutes } from "./routes/conversations.ts";
 import { ledgerRoutes } from "./routes/ledger.ts";
@@ -179,6 +180,7 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 	assetRoutes(typed, context);
 	if (deps.ledger) ledgerRoutes(typed, deps.ledger);
 	if (deps.memory) memoryRoutes(typed, deps.memory);
+	if (deps.approvals) approvalRoutes(typed, deps.approvals);
 	if (deps.workspace) workspaceRoutes(typed, deps.workspace);
 	openaiRoutes(typed, context);
 	pageRoutes(app, deps.pageDir);

@@ -457,6 +457,27 @@ export type Fact = z.infer<typeof Fact>;
 export const FactHistory = Fact.extend({ state: z.string(), supersededBy: z.string().nullable() });
 export type FactHistory = z.infer<typeof FactHistory>;
 
+/** A call that waits for the master's word, or what became of it. */
+export const Approval = z.object({
+	id: z.string(),
+	tool: z.string(),
+	arguments: z.record(z.string(), z.unknown()),
+	/** What the call would touch, in its own words (the memory that would go); null when that is not known. */
+	about: z.string().nullable(),
+	conversation: z.string(),
+	turnId: z.string(),
+	origin: z.string(),
+	/** The turn had read what others wrote: pages, mail, files. */
+	tainted: z.boolean(),
+	person: z.string(),
+	state: z.enum(["pending", "allowed", "denied", "expired"]),
+	scope: z.enum(["once", "conversation", "hour"]).nullable(),
+	createdAt: z.string(),
+	expiresAt: z.string(),
+	decidedAt: z.string().nullable(),
+});
+export type Approval = z.infer<typeof Approval>;
+
 /** How much was removed, of each kind. */
 export const Forgotten = z.object({
 	messages: z.number().int(),

@@ -4,6 +4,7 @@ import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
 import type { Store } from "../store/store.ts";
 import type { ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
+import type { ApprovalRouteDeps } from "./routes/approvals.ts";
 import type { LedgerRouteDeps } from "./routes/ledger.ts";
 import type { MemoryRouteDeps } from "./routes/memory.ts";
 import type { WorkspaceRouteDeps } from "./routes/workspace.ts";
@@ -103,6 +104,8 @@ export interface HttpDeps {
 	ledger?: LedgerRouteDeps;
 	/** People's memories; without it those routes do not exist. */
 	memory?: MemoryRouteDeps;
+	/** Calls that wait for the master's word; without it those routes do not exist. */
+	approvals?: ApprovalRouteDeps;
 	/** The editor of the workspace's files; without it those routes do not exist. */
 	workspace?: WorkspaceRouteDeps;
 	/** Limits of live sockets; the defaults are for real use, tests make them small. */

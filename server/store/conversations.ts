@@ -2,7 +2,7 @@ import { type Kysely, type Selectable, sql } from "kysely";
 import type { Address } from "../../channels/channel.ts";
 import { clean, fromJson } from "./json.ts";
 import type { ConversationTable, Database } from "./schema.ts";
-import { first } from "./sql.ts";
+import { first, run } from "./sql.ts";
 import type { ConversationRow, ConversationStore } from "./store.ts";
 
 export function toConversationRow(row: Selectable<ConversationTable>): ConversationRow {
@@ -128,6 +128,7 @@ export function createConversations(db: Kysely<Database>): ConversationStore {
 				await trx.deleteFrom("outbox").where("conversation_id", "=", id).execute();
 				await trx.deleteFrom("messages").where("conversation_id", "=", id).execute();
 				await trx.deleteFrom("events").where("conversation_id", "=", id).execute();
+				await run(trx, "delete from approvals where conversation_id = ?", id);
 				// The money was spent: call rows stay for the sums, what was said goes.
 				await trx.updateTable("calls").set({ request: "null", response: null }).where("conversation_id", "=", id).execute();
 				const gone = await trx.deleteFrom("conversations").where("id", "=", id).executeTakeFirst();

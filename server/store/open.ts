@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { sql } from "kysely";
+import { type ApprovalStore, createApprovalStore } from "./approvals.ts";
 import { createAssets } from "./assets.ts";
 import { createAuth } from "./auth.ts";
 import { createConversations } from "./conversations.ts";
@@ -33,6 +34,7 @@ export interface StoreOptions {
 export interface OpenStore extends Store {
 	ledger: Ledger;
 	memory: MemoryStore;
+	approvals: ApprovalStore;
 }
 
 /**
@@ -55,6 +57,7 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 		calls: ledger,
 		ledger,
 		memory: createMemoryStore(db, file),
+		approvals: createApprovalStore(db),
 		events: createEvents(db),
 		people: createPeople(db, clock),
 		auth: createAuth(db),

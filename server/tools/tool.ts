@@ -53,6 +53,10 @@ export interface Tool extends ToolSchema {
 	 * `outside`: recorded as started before it runs and never run again when found without a result.
 	 */
 	effect: "none" | "row" | "outside";
+	/** `ask`: no call runs before the master has approved it. */
+	approval?: "ask";
+	/** What a call would touch, in its own words ("the memory with this text"), for the person who approves it. Null when there is no such thing. */
+	about?(args: Record<string, unknown>, owner: { personId: string; groupId: string | null }): Promise<string | null>;
 	/** Time limit of one run, ms. Default 60,000. */
 	timeoutMs?: number;
 	/**

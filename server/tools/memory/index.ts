@@ -1,6 +1,7 @@
 /** The tools with which the agent keeps, finds and changes what it knows. */
 import type { MemoryAdmin } from "../../memory/admin.ts";
 import type { Memory } from "../../memory/memory.ts";
+import type { MemoryKey } from "../../store/memory-store.ts";
 import type { Workspace } from "../../workspace/workspace.ts";
 import type { Tool, ToolContext } from "../tool.ts";
 import { createPromptFileTools } from "./prompt-files.ts";
@@ -14,12 +15,15 @@ export interface MemoryToolOptions {
 	 * said. Left out: only the turn's origin is checked.
 	 */
 	turn?(turnId: string): Promise<{ said: string[]; tainted: boolean }>;
+	/** What a memory, a fact or a message of this owner says: shown to the master before it is forgotten. Null when there is none. */
+	textOf?(key: MemoryKey, id: string): Promise<string | null>;
 	/** Shows a proposed change of SOUL.md to the master (an alert, a message); the proposal itself is a file. */
 	proposed?(path: string, reason: string): void;
 }
 
 /** Whose memory a call is about: the group's in a group, else the person's. */
-export const ownerOf = (context: ToolContext): string => (context.groupId ? `group:${context.groupId}` : context.personId);
+export const ownerOf = (context: Pick<ToolContext, "personId" | "groupId">): string =>
+	context.groupId ? `group:${context.groupId}` : context.personId;
 
 /** `core` is for every request; `further` is looked up when needed. */
 export function createMemoryTools(options: MemoryToolOptions): { core: Tool[]; further: Tool[] } {

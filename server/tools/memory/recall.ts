@@ -11,6 +11,12 @@ const found = 8;
 
 const failed = (text: string): ToolResult => ({ text, isError: true });
 
+/** As `recall` shows it, with or without its brackets. */
+const idOf = (args: Record<string, unknown>): string =>
+	String(args.id ?? "")
+		.replace(/^\[|\]$/g, "")
+		.trim();
+
 /** Share of a text's words that occur in what people said: text that came from elsewhere shares few. */
 export function sharedWith(text: string, said: string[]): number {
 	const words = new Set(termsOf(text, null).flatMap((term) => (term.stop || term.kind === "char" ? [] : [term.token])));
@@ -96,10 +102,10 @@ export function createRecallTools(options: MemoryToolOptions): { rememberFact: T
 			capability: "memory",
 			readOnly: false,
 			effect: "outside",
+			approval: "ask",
+			about: async (args, owner) => (await options.textOf?.(keyOfOwner(ownerOf(owner)), idOf(args))) ?? null,
 			async run(args, context) {
-				const id = String(args.id ?? "")
-					.replace(/^\[|\]$/g, "")
-					.trim();
+				const id = idOf(args);
 				if (id === "") return failed("`id` is empty.");
 				// Only the memory of the place where it is asked for.
 				const within = keyOfOwner(ownerOf(context));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { GateTurn } from "../../../server/agent/types.ts";
 import { createRedactor } from "../../../server/safety/redact.ts";
 import { redactTools } from "../../../server/safety/redact-tools.ts";
 import type { Tool, ToolContext } from "../../../server/tools/tool.ts";
@@ -25,6 +26,6 @@ describe("tools behind the redactor", () => {
 		});
 		expect(box.list()[0]).toBe(box.get("read_file"));
 		expect(box.get("other")).toBeUndefined();
-		expect(await box.gate?.({ id: "1", name: "x", arguments: "{}" }, { tainted: [] })).toBe("no");
+		expect(await box.gate?.({ id: "1", name: "x", arguments: "{}" }, {} as GateTurn)).toBe("no");
 	});
 });
