@@ -218,7 +218,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		redact,
 		clock,
 		newId,
-		payerOf: (context) => payerOf(store, context),
+		payerOf: (context) => payerOf(store, (turnId) => gateway.claimOf(turnId), context),
 		onCall: (call) => watched.onCall(call),
 	});
 	const tokens = createCalibration({
@@ -339,6 +339,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	);
 
 	const results = createResults(workspace.paths.files);
+	/** Said once, and again when it changes. */
+	let promptProblems = "";
 	/** One box for each list of capabilities: a changed configuration brings new lists. */
 	const boxes = new WeakMap<object, ToolBox>();
 	const payer = (claim: Claim) => ({
@@ -382,7 +384,9 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			},
 			async blocks() {
 				const { blocks, problems } = await workspace.prompt();
-				for (const one of problems) log.warn("workspace.problem", { message: one });
+				const told = problems.join("\n");
+				if (told !== promptProblems) for (const one of problems) log.warn("workspace.problem", { message: one });
+				promptProblems = told;
 				// Who it is and whom it talks to come from the memory, for the speaker alone.
 				const own = blocks.filter(({ name }) => name === "soul" || name === "agent");
 				return [rulesBlock(locale()), ...own.map(({ name, text }) => ({ name, text: redact.text(text) }))];
@@ -624,7 +628,14 @@ async function recentExchanges(store: OpenStore, conversationId: string, limit: 
 }
 
 /** Who pays for a call: the master for themselves, everybody else with their own or their group's share. */
-async function payerOf(store: OpenStore, context: CallContext): Promise<{ tier: Tier; groupId: string | null; background?: boolean }> {
+async function payerOf(
+	store: OpenStore,
+	running: (turnId: string) => Claim | null,
+	context: CallContext,
+): Promise<{ tier: Tier; groupId: string | null; background?: boolean }> {
+	const claim = context.turnId ? running(context.turnId) : null;
+	if (claim)
+		return { tier: claim.turn.tier, groupId: claim.conversation.groupId, ...(sourceOf(claim) === "chat" ? {} : { background: true }) };
 	const turn = context.turnId ? await store.turns.get(context.turnId) : null;
 	const conversation = context.conversationId ? await store.conversations.get(context.conversationId) : null;
 	const person = !turn && context.personId ? await store.people.get(context.personId) : null;

@@ -1,5 +1,6 @@
 /** One request of a turn: built within its budget, streamed, accounted for. */
-import type { CallSource, ModelReply, ModelRequest } from "../model/model.ts";
+import type { CallSource, ModelReply, ModelRequest, ToolSchema } from "../model/model.ts";
+import type { Tool } from "../tools/tool.ts";
 import { ask, errorKind } from "./ask.ts";
 import { addUsage, toolChars } from "./limits.ts";
 import { buildRequest } from "./request.ts";
@@ -37,7 +38,7 @@ export async function* askModel(turn: Turn, first: boolean): Flow<Asked | { end:
 	const { maxOutputTokens, temperature } = input.limits;
 	const request: ModelRequest = {
 		messages: built.messages,
-		tools: tools.map(({ name, description, parameters }) => ({ name, description, parameters })),
+		tools: tools.map(schemaOf),
 		context: {
 			source: SOURCES[input.origin] ?? "chat",
 			conversationId: input.conversationId,
@@ -85,4 +86,14 @@ function promptSizes(turn: Turn, tools: number): { name: string; chars: number }
 		{ name: "plan", chars: sum(turn.plan.map((item) => item.text)) },
 		{ name: "tools", chars: tools },
 	];
+}
+
+const schemas = new WeakMap<Tool, ToolSchema>();
+
+/** What a model sees of a tool: the same object each time, so that whoever translates it does so once. */
+function schemaOf(tool: Tool): ToolSchema {
+	const { name, description, parameters } = tool;
+	const schema = schemas.get(tool) ?? { name, description, parameters };
+	schemas.set(tool, schema);
+	return schema;
 }

@@ -3,7 +3,7 @@ import type { Tier } from "../agent/types.ts";
 import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
 import type { EventBus } from "../observe/bus.ts";
-import type { ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
+import type { Claim, ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
 import { createDelivery } from "./delivery.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
@@ -36,6 +36,8 @@ export interface Gateway extends GatewayDoor {
 	/** Ends: no new turns, running ones leave at a stored step within `graceMs`. */
 	close(graceMs: number): Promise<void>;
 	running(): number;
+	/** The claim of a turn that runs here, or null. */
+	claimOf(turnId: string): Claim | null;
 	/** The page is shown what an outbox row carries; `text` is what passed the filter. */
 	show(outboxId: string, text: string): Promise<void>;
 	/** Sends a sentence of the service itself (an alert). False when there is no such place. */
@@ -156,6 +158,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		});
 		const { messageId, turnId, duplicate } = accepted;
 		if (!duplicate) {
+			waiters.open.add(messageId);
 			if (accepted.supersededIds.length > 0)
 				bus.publish({ type: "superseded", conversation: conversation.id, messageIds: accepted.supersededIds });
 			bus.publish({ type: "message", conversation: conversation.id, message: options.present.plain(accepted.message) });
@@ -320,6 +323,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
 		async whenAnswered(messageId, signal) {
 			const waited = waiters.wait(messageId, signal);
+			if (waiters.open.has(messageId)) return waited;
 			const outcome = await store.inbox.outcome(messageId);
 			if (!outcome) return null;
 			if (outcome.state === "done" || outcome.state === "failed") {
@@ -381,17 +385,16 @@ export function createGateway(options: GatewayOptions): Gateway {
 		},
 
 		running: () => lanes.running().length,
+		claimOf: (turnId) => lanes.byTurn(turnId)?.claim ?? null,
 
 		async show(outboxId, text) {
 			const known = fresh.get(outboxId);
 			const row = known ?? (await carriedBy(outboxId));
 			if (!row) return;
 			const shown = { ...row, text, delivery: "sent" as const };
-			bus.publish({
-				type: "message",
-				conversation: row.conversationId,
-				message: known ? options.present.plain(shown) : await options.present.message(shown),
-			});
+			const message = known ? options.present.plain(shown) : await options.present.message(shown);
+			waiters.shown(outboxId, message);
+			bus.publish({ type: "message", conversation: row.conversationId, message });
 		},
 
 		async notify(target, text) {

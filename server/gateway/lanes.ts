@@ -17,6 +17,8 @@ export interface LaneOptions {
 export interface RunningLane {
 	readonly turnId: string;
 	readonly conversationId: string;
+	/** On whose behalf it runs. */
+	readonly claim: Claim;
 	/** Aborted by a person's stop, by the end of the service, and with `leaseLost` when somebody else has the conversation. */
 	readonly stop: AbortController;
 	/** Aborted when the service is told to end: the turn leaves at its next stored step and goes on after the restart. */
@@ -28,6 +30,7 @@ export interface Lanes {
 	kick(): void;
 	running(): RunningLane[];
 	of(conversationId: string): RunningLane | null;
+	byTurn(turnId: string): RunningLane | null;
 	/** Claims nothing more, lets running turns leave at a stored step, ends them after `graceMs`. */
 	close(graceMs: number): Promise<void>;
 }
@@ -58,6 +61,7 @@ export function createLanes(options: LaneOptions): Lanes {
 		const lane: RunningLane = {
 			turnId: claim.turn.id,
 			conversationId: claim.conversation.id,
+			claim,
 			stop: new AbortController(),
 			leave: leaving.signal,
 		};
@@ -114,6 +118,7 @@ export function createLanes(options: LaneOptions): Lanes {
 	return {
 		kick,
 		running: () => [...running.values()].map((one) => one.lane),
+		byTurn: (turnId) => running.get(turnId)?.lane ?? null,
 		of: (conversationId) => [...running.values()].find((one) => one.lane.conversationId === conversationId)?.lane ?? null,
 		async close(graceMs) {
 			leaving.abort();

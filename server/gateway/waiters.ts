@@ -1,7 +1,11 @@
+import type { Message } from "../http/contract.ts";
+
 /** Who waits for the answer to a message (`?wait=`, the OpenAI endpoint, the command line). */
 export interface Answered {
 	replyId: string | null;
 	turnId: string;
+	/** The reply as people see it, where it has just been shown; else it is to be looked up. */
+	reply?: Message;
 }
 
 export function createWaiters() {
@@ -17,6 +21,8 @@ export function createWaiters() {
 	}
 
 	return {
+		/** A message of this process that has no answer yet: whoever waits for it need not look whether it has. */
+		open: new Set<string>(),
 		/** Resolves with the answer, or null when the signal ends the wait. */
 		wait(messageId: string, signal: AbortSignal): Promise<Answered | null> {
 			return new Promise((resolve) => {
@@ -34,16 +40,24 @@ export function createWaiters() {
 				else signal.addEventListener("abort", aborted);
 			});
 		},
-		tell,
+		tell(messageIds: string[], answer: Answered): void {
+			for (const id of messageIds) this.open.delete(id);
+			tell(messageIds, answer);
+		},
 		/** The answer is told once the outbox row has left. */
 		whenSent(outboxId: string, messageIds: string[], answer: Answered): void {
 			leaving.set(outboxId, { messageIds, answer });
+		},
+		/** The row has been shown as this message. */
+		shown(outboxId: string, reply: Message): void {
+			const one = leaving.get(outboxId);
+			if (one) one.answer.reply = reply;
 		},
 		sent(outboxId: string): void {
 			const one = leaving.get(outboxId);
 			if (!one) return;
 			leaving.delete(outboxId);
-			tell(one.messageIds, one.answer);
+			this.tell(one.messageIds, one.answer);
 		},
 	};
 }

@@ -3,7 +3,7 @@ import type { Address, Channel } from "../../channels/channel.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
 import type { Store } from "../store/store.ts";
-import type { ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
+import type { Message, ModelEntry, ModelTestResult, SetupInfo, Status } from "./contract.ts";
 import type { ApprovalRouteDeps } from "./routes/approvals.ts";
 import type { LedgerRouteDeps } from "./routes/ledger.ts";
 import type { MemoryRouteDeps } from "./routes/memory.ts";
@@ -24,7 +24,7 @@ export interface GatewayDoor {
 	/** Stores the message; resolves once it is durable. Throws `GatewayError` ("conversation-not-found", "empty-message", "attachment-not-found", "message-not-found", "stopping"). */
 	submit(submission: Submission): Promise<{ messageId: string; turnId: string; duplicate: boolean }>;
 	/** Resolves with the reply's message id and turn when the message's turn has ended; null on abort. */
-	whenAnswered(messageId: string, signal: AbortSignal): Promise<{ replyId: string | null; turnId: string } | null>;
+	whenAnswered(messageId: string, signal: AbortSignal): Promise<{ replyId: string | null; turnId: string; reply?: Message } | null>;
 	/** Ends the running and queued turns of a conversation. False when there was none. */
 	stop(conversationId: string): Promise<boolean>;
 	createConversation(title: string | null, channel: "web" | "api" | "cli"): Promise<{ id: string }>;

@@ -43,9 +43,9 @@ export interface OpenStore extends Store {
  */
 export async function openStore(options: StoreOptions): Promise<OpenStore> {
 	const { file, clock } = options;
-	const { raw, db, damage } = await openSqlite(file, clock.now());
+	const { raw, db, prepare, damage } = await openSqlite(file, clock.now());
 	const durability = createDurability(file);
-	const write = createWriter(db);
+	const write = createWriter(db, prepare);
 	const ledger = createLedger({ db, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });
 
 	return {

@@ -9,7 +9,33 @@ export type Executor = Kysely<Database> | Transaction<Database>;
 
 type Value = string | number | null;
 
+interface Statement {
+	all(...values: Value[]): unknown[];
+	run(...values: Value[]): { changes: number };
+}
+
+/** How statements of an executor may be run without Kysely's queue: SQLite answers in the same moment anyway. */
+export interface Direct {
+	prepare(text: string): Statement;
+	/** True while a transaction of somebody else is open on the connection: then one must queue, or would become part of it. */
+	busy(): boolean;
+}
+
+const direct = new WeakMap<object, Direct>();
+
+/** From now on statements of `db` are run at once whenever nobody else's transaction is open. */
+export function runDirectly(db: Executor, how: Direct): void {
+	direct.set(db, how);
+}
+
+function directly(db: Executor): Direct | null {
+	const how = direct.get(db);
+	return how && !how.busy() ? how : null;
+}
+
 export async function all<R>(db: Executor, text: string, ...values: Value[]): Promise<R[]> {
+	const now = directly(db);
+	if (now) return now.prepare(text).all(...values) as R[];
 	return (await db.executeQuery(CompiledQuery.raw(text, values))).rows as R[];
 }
 
@@ -19,6 +45,8 @@ export async function first<R>(db: Executor, text: string, ...values: Value[]): 
 
 /** Answers how many rows were changed. */
 export async function run(db: Executor, text: string, ...values: Value[]): Promise<number> {
+	const now = directly(db);
+	if (now) return now.prepare(text).run(...values).changes;
 	const { numAffectedRows } = await db.executeQuery(CompiledQuery.raw(text, values));
 	return Number(numAffectedRows ?? 0n);
 }

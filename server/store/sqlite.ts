@@ -6,6 +6,7 @@ import SQLite from "better-sqlite3";
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import { migrations } from "./migrations/index.ts";
 import type { Database } from "./schema.ts";
+import { type Direct, runDirectly } from "./sql.ts";
 
 /** A database that this program must not touch: it was written by a newer version. */
 export class NewerSchemaError extends Error {
@@ -20,6 +21,8 @@ export class NewerSchemaError extends Error {
 export interface OpenSqlite {
 	raw: SQLite.Database;
 	db: Kysely<Database>;
+	/** Statements of this connection, from the same cache that Kysely uses. */
+	prepare: Direct["prepare"];
 	/** One sentence when a damaged file was set aside, else null. */
 	damage: string | null;
 }
@@ -133,14 +136,17 @@ async function migrate(raw: SQLite.Database, db: Kysely<Database>, file: string)
 /** Opens (or makes) the database file, sets a damaged one aside, brings the schema up to date. Throws for a newer schema and for a file that cannot be used. */
 export async function openSqlite(file: string, now: number): Promise<OpenSqlite> {
 	const { raw, damage } = connectOrQuarantine(file, now);
-	const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: cachedStatements(raw) }) });
+	const statements = cachedStatements(raw);
+	const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: statements }) });
+	const prepare = statements.prepare as unknown as Direct["prepare"];
+	runDirectly(db, { prepare, busy: () => raw.inTransaction });
 	try {
 		await migrate(raw, db, file);
 	} catch (error) {
 		await db.destroy();
 		throw error;
 	}
-	return { raw, db, damage };
+	return { raw, db, prepare, damage };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Database } from "./schema.ts";
-import { run } from "./sql.ts";
+import { type Direct, run, runDirectly } from "./sql.ts";
 
 /** Runs `work` in a transaction and resolves when it is committed. `work` may only use the transaction it is given. */
 export type Write = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>;
@@ -17,9 +17,10 @@ const most = 64;
 
 /**
  * Group commit: what many turns want written in the same moment shares one transaction, each job behind a savepoint of its own, so
- * that one that fails takes nobody along. A commit costs more than most of our statements.
+ * that one that fails takes nobody along. A commit costs more than most of our statements. `prepare` runs statements of the open
+ * transaction at once.
  */
-export function createWriter(db: Kysely<Database>): Write {
+export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): Write {
 	let queue: Job[] = [];
 	let working = false;
 
@@ -44,6 +45,7 @@ export function createWriter(db: Kysely<Database>): Write {
 	async function together(jobs: Job[]): Promise<void> {
 		try {
 			await db.transaction().execute(async (trx) => {
+				runDirectly(trx, { prepare, busy: () => false });
 				for (const job of jobs) await attempt(trx, job, jobs.length === 1);
 			});
 		} catch (error) {

@@ -2,7 +2,7 @@
  * The files of a home that people and the agent share. Reads are tolerant and cached by the file's date, so an edit by hand is
  * seen at the next read; writes are atomic, compared with what is there, and kept as versions where they are prompt files.
  */
-import { constants, type Stats } from "node:fs";
+import { constants, type Stats, statSync } from "node:fs";
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
@@ -146,6 +146,22 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			if (waiting.get(path) === settled) waiting.delete(path);
 		});
 		return result;
+	}
+
+	let prompt: { stamp: string; made: { blocks: { name: string; text: string }[]; problems: string[] } } | null = null;
+
+	/** Every message asks whether the prompt files have changed. Synchronous on purpose: it costs microseconds, the thread pool costs more. */
+	function promptStamp(): string {
+		return promptFiles
+			.map(([, file]) => {
+				try {
+					const found = statSync(join(paths.workspace, file), { throwIfNoEntry: false });
+					return found ? `${found.mtimeMs} ${found.ctimeMs} ${found.size} ${found.ino}` : "none";
+				} catch (error) {
+					return (error as NodeJS.ErrnoException).code;
+				}
+			})
+			.join("|");
 	}
 
 	const nameOf = (path: string) =>
@@ -386,6 +402,8 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			}),
 		quarantine: (path, why) => inTurn(nameOf(path), () => quarantineNow(path, why)),
 		async prompt() {
+			const stamp = promptStamp();
+			if (prompt?.stamp === stamp) return prompt.made;
 			const blocks: { name: string; text: string }[] = [];
 			const problems: string[] = [];
 			const files = await Promise.all(
@@ -410,7 +428,9 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 				else if (text === "" && index < 2) problems.push(`${file.path} is empty`);
 				if (text !== "") blocks.push({ name: promptFiles[index]?.[0] ?? "", text });
 			}
-			return { blocks, problems };
+			// A file that changed while it was read has another stamp next time.
+			prompt = { stamp, made: { blocks, problems } };
+			return prompt.made;
 		},
 	};
 	return workspace;

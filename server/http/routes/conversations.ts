@@ -136,8 +136,8 @@ export function conversationRoutes(app: App, { deps, submit, closing, live }: Co
 				const wait = startWait(reply, closing, Math.min(query.wait, MAX_WAIT_S) * 1000);
 				try {
 					const answered = await gateway.whenAnswered(messageId, wait.signal);
-					const row = answered?.replyId ? await store.messages.get(answered.replyId) : null;
-					const answer = row ? await present.message(row) : null;
+					const row = answered?.replyId && !answered.reply ? await store.messages.get(answered.replyId) : null;
+					const answer = answered?.reply ?? (row ? await present.message(row) : null);
 					if (answered && answer) return reply.code(200).send({ reply: answer, turnId: answered.turnId, messageId });
 				} finally {
 					wait.end();

@@ -17,8 +17,8 @@ const filesBeside = () => readdir(dirname(home.file));
 
 describe("a full disk", () => {
 	it("is told as such by every kind of write, and the next ones work", async () => {
-		const { raw, db } = await openSqlite(home.file, 0);
-		const write = createWriter(db);
+		const { raw, db, prepare } = await openSqlite(home.file, 0);
+		const write = createWriter(db, prepare);
 		const row = (key: string, size: number) => ({ key, value: "x".repeat(size) });
 		raw.pragma("cache_size = 10");
 		raw.pragma(`max_page_count = ${Number(raw.pragma("page_count", { simple: true })) + 20}`);
