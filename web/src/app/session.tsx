@@ -123,6 +123,9 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 		case "status":
 			queries.setQueryData<Status>(["status"], (status) => (status ? { ...status, ...frame.status } : status));
 			return;
+		case "approval":
+			void queries.invalidateQueries({ queryKey: ["approvals"] });
+			return;
 		case "conversation":
 			queries.setQueryData<{ conversations: Conversation[] }>(
 				["conversations"],

@@ -1,5 +1,6 @@
 /** The REST side of the contract, one function a call. Errors are `ApiError` (the server said no) or `Unreachable` (it said nothing). */
 import type {
+	Approval,
 	Attachment,
 	Conversation,
 	Message,
@@ -96,6 +97,10 @@ export const api = {
 		),
 	stopTurn: (conversation: string) => call<void>(`/api/v1/conversations/${part(conversation)}/stop`, { method: "POST" }),
 	turn: (id: string, signal?: AbortSignal) => call<Turn>(`/api/v1/turns/${part(id)}`, { signal }),
+	/** What waits for a decision. */
+	approvals: (signal?: AbortSignal) => call<{ approvals: Approval[] }>("/api/v1/approvals?limit=200", { signal }),
+	decideApproval: (id: string, decision: "allow" | "deny") =>
+		call<Approval>(`/api/v1/approvals/${part(id)}`, { method: "POST", body: { decision, scope: "once" } }),
 	upload: (file: File, signal?: AbortSignal) => {
 		const form = new FormData();
 		form.append("file", file, file.name);

@@ -5,6 +5,7 @@ import { assetUrl } from "../../lib/api.ts";
 import { clockTime, fileSize, fullTime, money, usageTokens } from "../../lib/format.ts";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { Mark } from "../../ui/mark.tsx";
+import { isDecision } from "./decisions.ts";
 import css from "./message.module.css";
 import { Plan } from "./plan.tsx";
 import { isOver, type LiveTurn, type Pending } from "./state.ts";
@@ -21,6 +22,16 @@ export interface MessageActions {
 
 export const UserMessage = memo(function UserMessage({ message, actions }: { message: Message; actions: MessageActions }) {
 	const { t, i18n } = useTranslation();
+	if (isDecision(message))
+		return (
+			<article className={css.user} aria-label={t("approval.decision")} data-decision>
+				<div className={css.from}>{t("approval.decision")}</div>
+				<p className={css.system}>{message.text}</p>
+				<footer className={css.foot}>
+					<Time at={message.at} locale={i18n.language} />
+				</footer>
+			</article>
+		);
 	return (
 		<article className={css.user} aria-label={message.from ?? t("chat.you")}>
 			{message.from && <div className={css.from}>{message.from}</div>}

@@ -9,9 +9,11 @@ import { api } from "../../lib/api.ts";
 import { useReason } from "../../lib/use-reason.ts";
 import { Notice, Skeleton } from "../../ui/parts.tsx";
 import { Announcer } from "./announcer.tsx";
+import { Approvals } from "./approvals.tsx";
 import css from "./chat-page.module.css";
 import { Composer, type Outgoing } from "./composer.tsx";
 import { useConversations } from "./conversation-list.tsx";
+import { isDecision } from "./decisions.ts";
 import { Answer, type MessageActions, PendingMessage, UserMessage } from "./message.tsx";
 import { expectedModel } from "./model-picker.tsx";
 import { PhoneTop } from "./phone-top.tsx";
@@ -118,6 +120,7 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 							expected={entry.kind === "turn" ? expectedModel(status, entry.turn.model ?? model) : null}
 						/>
 					))}
+					<Approvals conversation={id} />
 				</div>
 			</div>
 			<div className={css.dock}>
@@ -134,7 +137,11 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 						running={active !== null}
 						editing={editing}
 						onCancelEdit={() => setEditing(null)}
-						onEditLast={() => setEditing(thread.messages.findLast((message) => message.role === "user" && message.from === null) ?? null)}
+						onEditLast={() =>
+							setEditing(
+								thread.messages.findLast((message) => message.role === "user" && message.from === null && !isDecision(message)) ?? null,
+							)
+						}
 						onSend={send}
 						onStop={stop}
 						problem={problem}

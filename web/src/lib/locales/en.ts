@@ -154,6 +154,18 @@ export const en = {
 		stopFailed: "It could not be stopped: {{reason}}",
 		createFailed: "The message was not sent: {{reason}}",
 	},
+	approval: {
+		forget: "{{name}} wants to forget this for good:",
+		use: "{{name}} wants to use {{tool}}:",
+		allow: "Allow once",
+		deny: "Deny",
+		until: "until {{time}}",
+		person: "Asked for by {{person}}.",
+		itself: "Nobody asked: it started by itself.",
+		tainted: "Before this it read text that others wrote.",
+		decision: "Your decision",
+		failed: "It was not decided: {{reason}}",
+	},
 	tool: {
 		open: "next",
 		started: "running",

@@ -149,6 +149,18 @@ export const zhCn: Words = {
 		stopFailed: "停止失败：{{reason}}",
 		createFailed: "消息未发送：{{reason}}",
 	},
+	approval: {
+		forget: "{{name}} 想永久忘记：",
+		use: "{{name}} 想使用 {{tool}}：",
+		allow: "允许一次",
+		deny: "拒绝",
+		until: "{{time}} 前有效",
+		person: "由 {{person}} 提出。",
+		itself: "没有人要求，是它自己发起的。",
+		tainted: "在此之前它读过别人写的内容。",
+		decision: "你的决定",
+		failed: "没有决定成功：{{reason}}",
+	},
 	tool: {
 		open: "待执行",
 		started: "执行中",
