@@ -14,6 +14,7 @@ const ChatPage = lazy(() => {
 	void import("../ui/markdown.tsx").catch(() => {});
 	return import("../features/chat/chat-page.tsx");
 });
+const ConsolePage = lazy(() => import("../features/console/console-page.tsx"));
 const SettingsPage = lazy(() => import("../features/settings/settings-page.tsx"));
 const SetupPage = lazy(() => import("../features/setup/setup-page.tsx"));
 const LoginPage = lazy(() => import("../features/login/login-page.tsx"));
@@ -45,6 +46,8 @@ export function App({ setupCode }: { setupCode: string | null }) {
 									<Route path="/" element={<Navigate to="/chat" replace />} />
 									<Route path="/chat" element={<ChatPage />} />
 									<Route path="/chat/:id" element={<ChatPage />} />
+									<Route path="/console" element={<Navigate to="/console/usage" replace />} />
+									<Route path="/console/:tab" element={<ConsolePage />} />
 									<Route path="/settings" element={<SettingsPage />} />
 									<Route path="*" element={<NotFound />} />
 								</Route>

@@ -1,15 +1,23 @@
 import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { Link } from "react-router";
+import { Link, useLocation } from "react-router";
+import { usedPercent } from "../features/console/usage.ts";
 import { clockTime } from "../lib/format.ts";
 import { useLiveState, useSession, useStatus } from "./session.tsx";
 import css from "./shell.module.css";
+
+/** From here on a limit is worth a line above every page; before that the chip in the header says it. */
+const nearlyPercent = 80;
 
 /** Sentences about the whole daemon, one line each, most urgent first. */
 export function Banners() {
 	const { t, i18n } = useTranslation();
 	const status = useStatus();
+	const { pathname } = useLocation();
 	const fuse = status?.fuse;
+	// The console shows the fuse itself.
+	const toldThere = pathname.startsWith("/console");
+	const percent = fuse ? usedPercent(fuse) : 0;
 	return (
 		<>
 			<Reconnecting />
@@ -18,15 +26,15 @@ export function Banners() {
 					<b>{t("safeMode.title")}</b> {t("safeMode.text")} <Link to="/settings">{t("safeMode.link")}</Link>
 				</p>
 			)}
-			{fuse?.state === "blown" && (
+			{fuse?.state === "blown" && !toldThere && (
 				<p className={css.banner} data-tone="dawn" role="status">
-					{t("fuse.blown", { time: clockTime(fuse.resetsAt, i18n.language) })} <Link to="/settings">{t("fuse.raise")}</Link>
+					{t("fuse.blown", { time: clockTime(fuse.resetsAt, i18n.language) })} <Link to="/console/usage?raise=1">{t("fuse.raise")}</Link>
 				</p>
 			)}
-			{fuse?.state === "warn" && fuse.limitTokens !== null && (
+			{fuse?.state === "warn" && percent >= nearlyPercent && !toldThere && (
 				<p className={css.banner} data-tone="dawn" role="status">
-					{t("fuse.warn", { percent: Math.round((fuse.usedTokens / fuse.limitTokens) * 100) })}{" "}
-					<Link to="/settings">{t("fuse.raise")}</Link>
+					{t("fuse.warn", { percent, time: clockTime(fuse.resetsAt, i18n.language) })}{" "}
+					<Link to="/console/usage?raise=1">{t("fuse.raise")}</Link>
 				</p>
 			)}
 		</>

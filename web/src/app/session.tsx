@@ -16,6 +16,8 @@ export interface Session {
 	/** Sends a refused message again under its own id. */
 	resend(pending: Pending): void;
 	watchState(listener: () => void): () => void;
+	/** Every live frame as it comes, for who follows along (the log). */
+	watchFrames(listener: (frame: LiveFrame) => void): () => void;
 }
 
 const SessionContext = createContext<Session | null>(null);
@@ -41,6 +43,16 @@ export function useBusy(): boolean {
 
 export function useStatus(): Status | undefined {
 	return useQuery({ queryKey: ["status"], queryFn: ({ signal }) => api.status(signal), staleTime: 30_000, refetchInterval: 60_000 }).data;
+}
+
+/** Alerts that are open now, newest first. */
+export function useOpenAlerts() {
+	return useQuery({
+		queryKey: ["alerts", "open"],
+		queryFn: ({ signal }) => api.alerts({ state: "open", limit: 100 }, signal),
+		staleTime: 30_000,
+		refetchInterval: 120_000,
+	});
 }
 
 export function SessionProvider({ onSignedOut, children }: { onSignedOut(): void; children: ReactNode }) {
@@ -69,6 +81,7 @@ export function SessionProvider({ onSignedOut, children }: { onSignedOut(): void
 function createSession(queries: QueryClient): { session: Session; changed: { signedOut(): void } } {
 	const chat = createChatStore(soon);
 	const listeners = new Set<() => void>();
+	const followers = new Set<(frame: LiveFrame) => void>();
 	const changed = { signedOut: () => {} };
 	const live = createLive({
 		url: `${window.location.origin.replace(/^http/, "ws")}/api/v1/live`,
@@ -76,6 +89,7 @@ function createSession(queries: QueryClient): { session: Session; changed: { sig
 		onFrame(frame) {
 			chat.frame(frame);
 			toQueries(queries, frame);
+			for (const follow of followers) follow(frame);
 		},
 		onState() {
 			for (const listener of listeners) listener();
@@ -104,6 +118,10 @@ function createSession(queries: QueryClient): { session: Session; changed: { sig
 			listeners.add(listener);
 			return () => listeners.delete(listener);
 		},
+		watchFrames(listener) {
+			followers.add(listener);
+			return () => followers.delete(listener);
+		},
 	};
 	return { session, changed };
 }
@@ -122,6 +140,12 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 			return;
 		case "status":
 			queries.setQueryData<Status>(["status"], (status) => (status ? { ...status, ...frame.status } : status));
+			void queries.invalidateQueries({ queryKey: ["fuse"] });
+			return;
+		case "alert":
+			void queries.invalidateQueries({ queryKey: ["alerts"] });
+			void queries.invalidateQueries({ queryKey: ["fuse"] });
+			void queries.invalidateQueries({ queryKey: ["status"] });
 			return;
 		case "approval":
 			void queries.invalidateQueries({ queryKey: ["approvals"] });
@@ -149,7 +173,9 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 				...one,
 				busy: frame.state === "queued" || frame.state === "running" ? frame.state : null,
 			}));
+			void queries.invalidateQueries({ queryKey: ["turns"] });
 			if (frame.state === "done" || frame.state === "failed" || frame.state === "stopped") {
+				for (const key of ["usage", "fuse", "calls"]) void queries.invalidateQueries({ queryKey: [key] });
 				void queries.invalidateQueries({ queryKey: ["status"] });
 				void queries.invalidateQueries({ queryKey: ["turn", frame.turnId] });
 			}

@@ -1,5 +1,5 @@
 import { ActionIcon } from "@mantine/core";
-import { Menu as MenuIcon, MessageCircle, Settings } from "lucide-react";
+import { ChartNoAxesColumn, Menu as MenuIcon, MessageCircle, Settings } from "lucide-react";
 import { type ReactNode, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { NavLink, Outlet, useMatch } from "react-router";
@@ -8,7 +8,7 @@ import { Mark } from "../ui/mark.tsx";
 import { Chip, Dot, type Tone } from "../ui/parts.tsx";
 import { Banners } from "./banners.tsx";
 import { PageMenu } from "./page-menu.tsx";
-import { useBusy, useLiveState, useStatus } from "./session.tsx";
+import { useBusy, useLiveState, useOpenAlerts, useStatus } from "./session.tsx";
 import css from "./shell.module.css";
 
 const collapsedKey = "openlani.nav";
@@ -49,6 +49,7 @@ export function Shell() {
 			</header>
 			<nav className={css.nav} aria-label={t("app.navigation")}>
 				<NavItem to="/chat" icon={<MessageCircle size={18} aria-hidden="true" />} label={t("app.chat")} />
+				<ConsoleItem />
 				<NavItem to="/settings" icon={<Settings size={18} aria-hidden="true" />} label={t("app.settings")} last />
 			</nav>
 			<main className={css.main} id="content" tabIndex={-1}>
@@ -63,12 +64,38 @@ export function Shell() {
 	);
 }
 
-function NavItem({ to, icon, label, last = false }: { to: string; icon: ReactNode; label: string; last?: boolean }) {
+interface NavItemProps {
+	to: string;
+	icon: ReactNode;
+	label: string;
+	last?: boolean;
+	/** A small sign beside the label. */
+	children?: ReactNode;
+}
+
+function NavItem({ to, icon, label, last = false, children }: NavItemProps) {
 	return (
 		<NavLink to={to} className={css.navItem} data-last={last || undefined} title={label}>
 			{icon}
 			<span>{label}</span>
+			{children}
 		</NavLink>
+	);
+}
+
+/** Says how many alerts are open that nobody has acknowledged. */
+function ConsoleItem() {
+	const { t } = useTranslation();
+	const open = useOpenAlerts().data?.alerts.filter((alert) => alert.ackedAt === null).length ?? 0;
+	return (
+		<NavItem to="/console" icon={<ChartNoAxesColumn size={18} aria-hidden="true" />} label={t("app.console")}>
+			{open > 0 && (
+				<b className={css.badge}>
+					{open > 99 ? "99+" : open}
+					<span className="hidden">{t("alerts.badge", { count: open })}</span>
+				</b>
+			)}
+		</NavItem>
 	);
 }
 

@@ -1,16 +1,24 @@
 /** The REST side of the contract, one function a call. Errors are `ApiError` (the server said no) or `Unreachable` (it said nothing). */
 import type {
+	AlertItem,
 	Approval,
 	Attachment,
+	Call,
+	CallDetail,
 	Conversation,
+	EventItem,
+	FuseDay,
 	Message,
 	ModelEntry,
 	ModelTestResult,
+	PriceItem,
 	Problem,
 	Setup,
 	SetupInfo,
 	Status,
 	Turn,
+	TurnSummary,
+	UsageRow,
 } from "../../../server/http/contract.ts";
 
 export class ApiError extends Error {
@@ -74,6 +82,13 @@ async function readProblem(response: Response): Promise<Problem> {
 
 const part = encodeURIComponent;
 export type Config = Record<string, unknown>;
+export type UsageBy = "day" | "source" | "model" | "conversation";
+
+/** `?a=1&b=2` of what is set; nothing of nothing. */
+function query(values: Record<string, string | number | null | undefined>): string {
+	const set = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+	return set.length === 0 ? "" : `?${set.map(([name, value]) => `${name}=${part(String(value))}`).join("&")}`;
+}
 
 export const api = {
 	status: (signal?: AbortSignal) => call<Status>("/api/v1/status", { signal }),
@@ -97,6 +112,22 @@ export const api = {
 		),
 	stopTurn: (conversation: string) => call<void>(`/api/v1/conversations/${part(conversation)}/stop`, { method: "POST" }),
 	turn: (id: string, signal?: AbortSignal) => call<Turn>(`/api/v1/turns/${part(id)}`, { signal }),
+	turns: (filter: { before?: string | null; limit?: number }, signal?: AbortSignal) =>
+		call<{ turns: TurnSummary[] }>(`/api/v1/turns${query(filter)}`, { signal }),
+	/** Both days are in the configured zone and belong to the span. */
+	usage: (span: { from: string; to: string; by: UsageBy }, signal?: AbortSignal) =>
+		call<{ rows: UsageRow[] }>(`/api/v1/usage${query(span)}`, { signal }),
+	fuse: (signal?: AbortSignal) => call<FuseDay>("/api/v1/fuse", { signal }),
+	raiseFuse: (raise: { tokens?: number; cost?: number }) => call<unknown>("/api/v1/fuse/raise", { method: "POST", body: raise }),
+	prices: (signal?: AbortSignal) => call<{ prices: PriceItem[] }>("/api/v1/prices", { signal }),
+	alerts: (filter: { state?: AlertItem["state"]; before?: string | null; limit?: number }, signal?: AbortSignal) =>
+		call<{ alerts: AlertItem[] }>(`/api/v1/alerts${query(filter)}`, { signal }),
+	ackAlert: (id: string) => call<AlertItem>(`/api/v1/alerts/${part(id)}/ack`, { method: "POST" }),
+	calls: (filter: { turn?: string | null; source?: string | null; before?: string | null; limit?: number }, signal?: AbortSignal) =>
+		call<{ calls: Call[] }>(`/api/v1/calls${query(filter)}`, { signal }),
+	call: (id: string, signal?: AbortSignal) => call<CallDetail>(`/api/v1/calls/${part(id)}`, { signal }),
+	events: (filter: { after: number; level?: EventItem["level"]; type?: string; limit?: number }, signal?: AbortSignal) =>
+		call<{ events: EventItem[] }>(`/api/v1/events${query(filter)}`, { signal }),
 	/** What waits for a decision. */
 	approvals: (signal?: AbortSignal) => call<{ approvals: Approval[] }>("/api/v1/approvals?limit=200", { signal }),
 	decideApproval: (id: string, decision: "allow" | "deny") =>

@@ -1,0 +1,50 @@
+import { lazy, type ReactNode, Suspense } from "react";
+import { useTranslation } from "react-i18next";
+import { Navigate, NavLink, useParams } from "react-router";
+import { useOpenAlerts } from "../../app/session.tsx";
+import { Skeleton } from "../../ui/parts.tsx";
+import css from "./console.module.css";
+
+const AlertsTab = lazy(() => import("./alerts-tab.tsx"));
+const CallsTab = lazy(() => import("./calls-tab.tsx"));
+const HealthTab = lazy(() => import("./health-tab.tsx"));
+const LogTab = lazy(() => import("./log-tab.tsx"));
+const TurnsTab = lazy(() => import("./turns-tab.tsx"));
+const UsageTab = lazy(() => import("./usage-tab.tsx"));
+
+const tabs = ["usage", "alerts", "calls", "turns", "log", "health"] as const;
+const bodies: Record<(typeof tabs)[number], ReactNode> = {
+	usage: <UsageTab />,
+	alerts: <AlertsTab />,
+	calls: <CallsTab />,
+	turns: <TurnsTab />,
+	log: <LogTab />,
+	health: <HealthTab />,
+};
+
+/** What the agent did and does: each view has an address of its own. */
+export default function ConsolePage() {
+	const { t } = useTranslation();
+	const wanted = useParams().tab;
+	const tab = tabs.find((one) => one === wanted);
+	const alerts = useOpenAlerts().data?.alerts.length ?? 0;
+	if (!tab) return <Navigate to="/console/usage" replace />;
+	return (
+		<div className={css.scroll}>
+			<div className={css.page}>
+				<div className={css.top}>
+					<h1>{t("console.title")}</h1>
+					<nav className={css.tabs} aria-label={t("console.views")}>
+						{tabs.map((one) => (
+							<NavLink key={one} to={`/console/${one}`} className={css.tab}>
+								{t(`console.${one}`)}
+								{one === "alerts" && alerts > 0 && <span className={css.count}>{alerts}</span>}
+							</NavLink>
+						))}
+					</nav>
+				</div>
+				<Suspense fallback={<Skeleton height={220} />}>{bodies[tab]}</Suspense>
+			</div>
+		</div>
+	);
+}
