@@ -1,4 +1,4 @@
-import { lazy, type ReactNode, Suspense } from "react";
+import { lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { Navigate, NavLink, useParams } from "react-router";
 import { useOpenAlerts } from "../../app/session.tsx";
@@ -28,13 +28,17 @@ export default function ConsolePage() {
 	const wanted = useParams().tab;
 	const tab = tabs.find((one) => one === wanted);
 	const alerts = useOpenAlerts().data?.alerts.length ?? 0;
+	const bar = useRef<HTMLElement>(null);
+	// On a phone the bar is wider than the screen: the present view's name is always to be seen.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: each view has its own place in the bar
+	useEffect(() => bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
 	if (!tab) return <Navigate to="/console/usage" replace />;
 	return (
 		<div className={css.scroll}>
 			<div className={css.page}>
 				<div className={css.top}>
 					<h1>{t("console.title")}</h1>
-					<nav className={css.tabs} aria-label={t("console.views")}>
+					<nav ref={bar} className={css.tabs} aria-label={t("console.views")}>
 						{tabs.map((one) => (
 							<NavLink key={one} to={`/console/${one}`} className={css.tab}>
 								{t(`console.${one}`)}

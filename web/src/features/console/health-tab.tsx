@@ -48,6 +48,7 @@ function Health({ status }: { status: Status }) {
 						title={fullTime(status.startedAt, i18n.language)}
 					/>
 					<Item name={t("health.zone")} value={status.timezone} />
+					<Item name={t("usage.fuse")} value={t(`usage.state.${status.fuse.state}`)} tone={status.fuse.state === "ok" ? "ok" : "dawn"} />
 					<Item name={t("health.turns")} value={t("health.turnsValue", { running: status.turns.running, queued: status.turns.queued })} />
 					<Item
 						name={t("health.config")}

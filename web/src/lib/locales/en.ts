@@ -351,7 +351,7 @@ export const en = {
 	},
 	usage: {
 		fuse: "Today's fuse",
-		state: { ok: "fine", warn: "nearly used up", blown: "blown" },
+		state: { ok: "fine", warn: "getting full", blown: "blown" },
 		ofTokens: "of {{limit}} tokens",
 		noTokenLimit: "tokens, no limit set",
 		ofCost: "{{used}} of {{limit}}",

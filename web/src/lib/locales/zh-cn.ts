@@ -346,7 +346,7 @@ export const zhCn: Words = {
 	},
 	usage: {
 		fuse: "今日保险丝",
-		state: { ok: "正常", warn: "即将用完", blown: "已熔断" },
+		state: { ok: "正常", warn: "用量偏高", blown: "已熔断" },
 		ofTokens: "上限 {{limit}} tokens",
 		noTokenLimit: "tokens，未设上限",
 		ofCost: "{{used}} / {{limit}}",
