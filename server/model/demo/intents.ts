@@ -20,6 +20,13 @@ const path = (text: string | undefined): string =>
 	unstop(text)
 		.replace(/^(?:the )?(?:file|folder|directory)\s+/i, "")
 		.replace(/^(?:文件夹?|目录)/, "");
+function parsed(json: string | undefined): Args | null {
+	try {
+		return JSON.parse(json ?? "") as Args;
+	} catch {
+		return null;
+	}
+}
 const FILE = "[\"'`“「]?([\\w\\u4e00-\\u9fff./-]*\\.\\w{1,8}|[\\w./-]+/[\\w./-]*)[\"'`”」]?";
 
 /** Each rule: the tool, how a sentence asks for it, and the arguments it means. The first that fits wins. */
@@ -58,6 +65,20 @@ const RULES: { tool: string; when: RegExp; args(match: Match, reading: Reading):
 				...(when?.args ?? { in: "10m" }),
 			};
 		},
+	},
+	{
+		// What the master has approved is done now; a claim of it only asks again.
+		tool: "forget",
+		when: /^(?:Approved: |已批准：)forget (\{[^{}]*\})[.。]/,
+		args: (m) => parsed(m[1]),
+	},
+	{
+		tool: "forget",
+		when: /^(?:please\s+|can you\s+|could you\s+)?forget\b(?:\s+(?:that|about))?[:,]?\s+([\s\S]+)|^(?:请|帮我|麻烦)?(?:你)?(?:忘记|忘掉|忘了)(?:关于)?[:：，]?\s*([\s\S]+)/i,
+		args: (m) =>
+			/^(?:it|this|me|everything|to\b)[.!]?$|了[。！]?$|^(?:吧|它|这个)/i.test(clean(m[1] ?? m[2]))
+				? null
+				: { query: unstop(m[1] ?? m[2]) },
 	},
 	{
 		tool: "remember_fact",

@@ -39,6 +39,18 @@ const RESULTS: { tools: string[]; when: RegExp; en: Say; zh: Say }[] = [
 		zh: (m, arg) => `关于“${arg("query")}”，我记得：\n${memories(m[0], (text, day) => `- ${text}（${day}）`)}`,
 	},
 	{
+		tools: ["forget"],
+		when: /^Removed: /,
+		en: () => "It is forgotten, with all that was made of it.",
+		zh: () => "已经忘记了，由它产生的内容也一并删除了。",
+	},
+	{
+		tools: ["forget"],
+		when: /^Waiting for the master's approval/,
+		en: () => "I found it. Nothing is removed before it is approved: it waits for that now.",
+		zh: () => "找到了。在获得批准之前什么都不会删除，现在等待批准。",
+	},
+	{
 		tools: ["write_file"],
 		when: /^(Created|Replaced) (.+) \((\d+) bytes\)\.$/,
 		en: (m) => `${m[1] === "Created" ? "I made the file" : "I wrote the file anew:"} ${m[2]} (${m[3]} bytes).`,

@@ -22,7 +22,7 @@ export function respond(reading: Reading): Response {
 	if (reading.woken === "alarm" && intents.length === 0)
 		return say(reading, (reading.language === "zh" ? "提醒：" : "Reminder: ") + reading.said);
 	if (intents.length === 0) return reading.steps.length > 0 ? say(reading, results(reading)) : say(reading, fallback(reading));
-	const missing = intents.find((intent) => !reading.tools.has(intent.tool));
+	const missing = intents.find((intent) => !reading.tools.has(intent.tool) || (isSearched(intent) && !reading.tools.has("recall")));
 	if (missing && reading.steps.length === 0) {
 		const also = missing.tool === "recall" ? remembered(reading) : null;
 		return say(reading, also ?? notOffered(missing.tool, reading.language));
@@ -50,7 +50,20 @@ function say(reading: Reading, text: string): Response {
 
 function steps(intent: Intent, reading: Reading): Step[] {
 	if (intent.tool === "write_plan") return planSteps(String(intent.args.goal ?? ""), reading);
+	if (isSearched(intent)) return forgetSteps(String(intent.args.query), reading);
 	return [[{ name: intent.tool, args: intent.args }]];
+}
+
+/** "Forget that …" names what is meant by words: its id is looked up first. */
+const isSearched = (intent: Intent): boolean => intent.tool === "forget" && intent.args.query !== undefined;
+
+function forgetSteps(query: string, reading: Reading): Step[] {
+	const search: Step = [{ name: "recall", args: { query } }];
+	const found = reading.steps.flat().find((done) => done.name === "recall" && done.args.query === query);
+	const rows = found?.result.split("\n").filter((row) => /^\d{4}-\d\d-\d\d \(.* \[\S+\]$/.test(row)) ?? [];
+	const row = rows.find((one) => one.toLowerCase().includes(query.toLowerCase())) ?? rows[0];
+	const id = row && /\[(\S+)\]$/.exec(row)?.[1];
+	return id ? [search, [{ name: "forget", args: { id } }]] : [search];
 }
 
 interface PlanStep {
@@ -136,7 +149,8 @@ function slug(text: string): string {
 function results(reading: Reading): string {
 	const all = reading.steps.flat();
 	const lines: string[] = [];
-	for (const done of all) if (done.name !== "write_plan") lines.push(tell(done, reading.language));
+	const forgets = all.some((done) => done.name === "forget");
+	for (const done of all) if (done.name !== "write_plan" && !(forgets && done.name === "recall")) lines.push(tell(done, reading.language));
 	const plan = all.findLast((done) => done.name === "write_plan");
 	if (plan) lines.push(planLine(plan, reading.language));
 	return lines.join("\n\n");

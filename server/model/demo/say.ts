@@ -19,6 +19,7 @@ const EXAMPLES: [tool: string, en: string, zh: string][] = [
 	["set_alarm", "remind me in 2 minutes to drink water", "2 分钟后提醒我喝水"],
 	["remember_fact", "remember that my sister's name is Anna", "记住我妹妹叫安娜"],
 	["recall", "what do you know about my sister", "你知道关于我妹妹的什么"],
+	["forget", "forget that my sister's name is Anna", "忘记我妹妹叫安娜"],
 	["web_search", "search for the weather in Berlin", "搜索柏林天气"],
 	["web_fetch", "fetch https://example.com", "打开 https://example.com"],
 	["write_file", "write notes.txt with buy milk", "写文件 notes.txt 内容：买牛奶"],
@@ -64,6 +65,7 @@ export function fallback(reading: Reading): string {
 	if (reading.recalled.length > 0 && /[?？]|吗|什么|谁|哪/.test(said)) {
 		return `${zh ? "我记得：" : "From memory:"}\n${reading.recalled.map((text) => `- ${text}`).join("\n")}`;
 	}
+	if (/^(?:Denied: |已拒绝：)/.test(said)) return zh ? "好的，那就不做，什么都没有改动。" : "All right, I leave it: nothing was changed.";
 	const sum = arithmetic(said);
 	if (sum !== null) return sum;
 	if (/^\s*(?:thanks?|thank you|谢谢|多谢)/i.test(said)) return zh ? "不客气。" : "You are welcome.";

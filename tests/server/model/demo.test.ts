@@ -132,6 +132,47 @@ describe("the demo model", () => {
 		expect(answer).toMatch(/- \[x\]/);
 	});
 
+	it.each([
+		["forget that my sister's name is Anna", "my sister's name is Anna", "nothing is removed before"],
+		["忘记我对花生过敏", "我对花生过敏", "在获得批准之前什么都不会删除"],
+	])("%s: finds it first, then asks to remove it", async (text, query, said) => {
+		const offered = [...tools, tool("forget")];
+		const answer = (name: string) =>
+			name === "recall"
+				? `2026-11-29 (fact) something else [f0]\n2026-11-30 (fact) ${query} [f1]`
+				: "Waiting for the master's approval; tell the person so, do not call it again now.";
+		const played = await play(text, { offered, answer });
+		expect(played.calls).toEqual([
+			{ name: "recall", args: { query } },
+			{ name: "forget", args: { id: "f1" } },
+		]);
+		expect(played.text.toLowerCase()).toContain(said);
+		expect(played.text).not.toContain("something else");
+		const none = await play(text, { offered, answer: () => "Nothing found." });
+		expect(none.calls.map((call) => call.name)).toEqual(["recall"]);
+		expect((await play(text)).calls).toEqual([]);
+	});
+
+	it("makes an approved call, and leaves a denied one", async () => {
+		const offered = [...tools, tool("forget")];
+		const note = "\n\n(the master's decision on a call that waited for approval)";
+		const done = await play(`Approved: forget {"id":"f1"}. Go on.${note}`, { offered, answer: () => "Removed: 0 messages, 1 facts." });
+		expect(done.calls).toEqual([{ name: "forget", args: { id: "f1" } }]);
+		expect(done.text).toContain("It is forgotten");
+		expect((await play(`已批准：forget {"id":"f1"}。请继续。${note}`, { offered })).calls).toHaveLength(1);
+		expect(await play(`Denied: forget {"id":"f1"}. Do not do it.${note}`, { offered })).toMatchObject({
+			calls: [],
+			text: "All right, I leave it: nothing was changed.",
+		});
+	});
+
+	it.each(["don't forget to call Anna", "I forget her name", "forget it", "我忘了带钥匙", "忘记带钥匙了"])(
+		"%s: forgets nothing",
+		async (text) => {
+			expect((await play(text, { offered: [...tools, tool("forget")] })).calls.filter((call) => call.name !== "set_alarm")).toEqual([]);
+		},
+	);
+
 	it("does several things in turn", async () => {
 		const { calls } = await play("write a.txt with one; then read a.txt then what time is it");
 		expect(calls.map((call) => call.name)).toEqual(["write_file", "read_file", "now"]);
