@@ -159,8 +159,11 @@ export function createGateway(options: GatewayOptions): Gateway {
 		const { messageId, turnId, duplicate } = accepted;
 		if (!duplicate) {
 			waiters.open.add(messageId);
-			if (accepted.supersededIds.length > 0)
+			if (accepted.supersededIds.length > 0) {
 				bus.publish({ type: "superseded", conversation: conversation.id, messageIds: accepted.supersededIds });
+				// Nobody answers these any more.
+				waiters.tell(accepted.supersededIds, { replyId: null, turnId });
+			}
 			bus.publish({ type: "message", conversation: conversation.id, message: options.present.plain(accepted.message) });
 			lanes.kick();
 			if (conversation.title === "") await showTitle(conversation.id);

@@ -72,7 +72,8 @@ async function ensureTurn(
 	);
 }
 
-async function supersede(trx: Transaction<Database>, conversationId: string, from: string): Promise<string[]> {
+/** Takes messages back. Those that nobody has begun to answer are not answered any more. */
+async function supersede(trx: Transaction<Database>, conversationId: string, from: string, at: number): Promise<string[]> {
 	const start = await trx
 		.selectFrom("messages")
 		.select("position")
@@ -88,6 +89,15 @@ async function supersede(trx: Transaction<Database>, conversationId: string, fro
 		.where("superseded", "=", 0)
 		.returning("id")
 		.execute();
+	const back = "in (select id from messages where conversation_id = ? and position >= ? and superseded = 1)";
+	await run(trx, `update inbox set state = 'done' where state = 'waiting' and id ${back}`, conversationId, start.position);
+	await run(
+		trx,
+		`update turns set state = 'stopped', ended_at = ? where conversation_id = ? and state = 'queued'
+		and not exists (select 1 from inbox where inbox.turn_id = turns.id and inbox.state in ('waiting', 'claimed'))`,
+		at,
+		conversationId,
+	);
 	return rows.map((row) => row.id);
 }
 
@@ -134,7 +144,8 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 
 	function accept(message: NewInbound): Promise<Accepted> {
 		return write(async (trx) => {
-			const open = await turnFor(trx, message);
+			// What is said anew must not run beside what it takes back.
+			const open = message.replaces ? null : await turnFor(trx, message);
 			const turnId = open ?? message.newTurnId;
 			const row: Insertable<InboxTable> = {
 				id: message.id,
@@ -157,7 +168,7 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 			};
 			const made = await insert(trx, "inbox", row, "(channel, account, external_id) do nothing");
 			if (made === 0) return (await known(trx, message)) as Accepted;
-			const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces) : [];
+			const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces, message.at) : [];
 			if (!open) await ensureTurn(trx, turnId, { ...row, model: message.model }, message.at);
 			const text = clean(message.message.text);
 			const stored: Insertable<MessageTable> = {

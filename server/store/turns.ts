@@ -203,9 +203,20 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 					end.at,
 					turnId,
 				);
-				const replyHere = end.reply?.conversationId === turn.conversation_id && end.reply.message !== null;
+				const here = end.reply?.conversationId === turn.conversation_id && end.reply.message !== null;
+				// Edited and sent again while this turn was ending: an answer to what was taken back would stand beside the new one.
+				const takenBack =
+					here &&
+					(
+						await first<{ back: number | null }>(
+							trx,
+							"select min(superseded) as back from messages where turn_id = ? and role = 'user'",
+							turnId,
+						)
+					)?.back === 1;
+				const replyHere = here && !takenBack;
 				if (!replyHere) await run(trx, "update conversations set lease_owner = null, lease_until = 0 where id = ?", turn.conversation_id);
-				if (!end.reply) return { message: null };
+				if (!end.reply || takenBack) return { message: null };
 				const message = await insertOutbox(trx, end.reply, replyHere);
 				return { message: message && { ...toMessageRow(message), delivery: "pending" as const } };
 			});

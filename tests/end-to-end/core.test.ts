@@ -31,7 +31,7 @@ const messages = async (id: string) =>
 	(await daemon.call<{ messages: Message[] }>("GET", `/api/v1/conversations/${id}/messages`)).body.messages;
 /** What the model was told last, without the system message and the times behind what people said. */
 const told = () =>
-	(model.chats.at(-1)?.body.messages as { role: string; content: string }[])
+	((model.chats.at(-1)?.body.messages ?? []) as { role: string; content: string }[])
 		.slice(1)
 		.map(({ role, content }) => `${role}: ${content.replace(/\s+\[[^\]]*\]$/, "")}`);
 

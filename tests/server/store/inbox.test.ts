@@ -254,3 +254,22 @@ describe("the end of a turn", () => {
 		expect((await store.turns.open(group.id)).map((turn) => turn.id).sort()).toEqual([turnId, other.turnId].sort());
 	});
 });
+
+describe("a message that takes others back", () => {
+	it("runs alone: what waited is not answered, and a turn that ends late leaves no answer", async () => {
+		const to = await conversation(store);
+		const one = await say(store, to, "one");
+		await claim();
+		const two = await say(store, to, "two", { personId: "other" });
+		const edited = await say(store, to, "one edited", { replaces: one.messageId });
+		expect(edited.supersededIds).toEqual([one.messageId, two.messageId]);
+		expect(new Set([one.turnId, two.turnId, edited.turnId]).size).toBe(3);
+		expect((await store.turns.get(two.turnId))?.state).toBe("stopped");
+		expect((await store.turns.end(one.turnId, ending(to, one.turnId, "too late"))).message).toBeNull();
+		const next = await claim();
+		expect(next?.rows.map((row) => row.message.text)).toEqual(["one edited"]);
+		await store.turns.end(edited.turnId, ending(to, edited.turnId, "answer"));
+		expect((await store.messages.list(to.id, { limit: 10 })).map((row) => row.text)).toEqual(["one edited", "answer"]);
+		expect(await claim()).toBeNull();
+	});
+});
