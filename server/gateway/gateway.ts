@@ -356,9 +356,13 @@ export function createGateway(options: GatewayOptions): Gateway {
 		},
 
 		async removeConversation(id) {
+			const open = await store.turns.open(id);
+			const waited = await Promise.all(open.map(async (turn) => ({ turnId: turn.id, messageIds: await store.turns.messageIds(turn.id) })));
 			await stop(id);
 			const removed = await store.conversations.remove(id);
 			if (removed) {
+				// An answer on its way went with the rest: nobody will see it leave.
+				for (const { turnId, messageIds } of waited) waiters.tell(messageIds, { replyId: null, turnId });
 				bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
 				await options.onRemoved?.(id);
 			}

@@ -372,6 +372,19 @@ describe("a turn that brought no answer", () => {
 	});
 });
 
+describe("a conversation that is deleted during a turn", () => {
+	it("keeps nobody waiting for its answer", async () => {
+		const to = await start({ model: scripted([{ text: "half an answer", hang: true }]) });
+		const { id } = await to.gateway.createConversation(null, "web");
+		const { messageId } = await submit(to, id, "hi");
+		const answered = to.gateway.whenAnswered(messageId, AbortSignal.timeout(8_000));
+		await to.seen((frame) => frame.type === "delta");
+		expect(await to.gateway.removeConversation(id)).toBe(true);
+		expect(await answered).not.toBeNull();
+		expect(await to.store.conversations.get(id)).toBeNull();
+	});
+});
+
 describe("a full disk", () => {
 	it("holds a turn up, and it goes on where it was: no model call or tool is run again", async () => {
 		const model = scripted([{ calls: [call("now")] }, { text: "there is room again" }]);
