@@ -149,3 +149,28 @@ describe("forget in the running program", () => {
 		expect((await decide(waiting.id, "allow")).status).toBe(404);
 	});
 });
+
+describe("forget with the demo model", () => {
+	it.each([
+		["remember that my sister's name is Anna", "forget that my sister's name is Anna", "Nothing is removed before", "It is forgotten"],
+		["记住我对花生过敏", "忘记我对花生过敏", "在获得批准之前", "It is forgotten"],
+	])("%s, %s: shown from the first word to the last", async (remember, forget, waits, done) => {
+		const own = await startDaemonProcess({ home: join(dir, `demo-${waits.length}`) });
+		try {
+			const { id } = (await own.call<{ id: string }>("POST", "/api/v1/conversations", {})).body;
+			const say = async (text: string) =>
+				(await own.call<{ reply: Message }>("POST", `/api/v1/conversations/${id}/messages?wait=20`, { text })).body.reply.text;
+			await say(remember);
+			expect(await say(forget)).toContain(waits);
+			const facts = async () => (await own.call<{ facts: Fact[] }>("GET", "/api/v1/memory/facts")).body.facts.length;
+			expect(await facts()).toBe(1);
+			const [waiting] = (await own.call<{ approvals: Approval[] }>("GET", "/api/v1/approvals")).body.approvals;
+			await own.call("POST", `/api/v1/approvals/${waiting?.id}`, { decision: "allow" });
+			const list = async () => (await own.call<{ messages: Message[] }>("GET", `/api/v1/conversations/${id}/messages`)).body.messages;
+			await until(done, async () => (await list()).some((message) => message.role === "assistant" && message.text.includes(done)));
+			expect(await facts()).toBe(0);
+		} finally {
+			await own.kill();
+		}
+	});
+});

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { GateTurn } from "../../../server/agent/types.ts";
 import type { Tool } from "../../../server/tools/tool.ts";
 import { call, input, memoryJournal, results, run, texts, tool } from "./scripted.ts";
 
@@ -144,6 +145,24 @@ describe("calls of one step", () => {
 		expect(results(model.requests[2]).at(-1)).toBe("Refused: needs the master's approval.");
 		expect(outcome.taint).toEqual([{ source: "web:example.test", step: 1 }]);
 		expect(journal.log.some((entry) => entry.startsWith("started"))).toBe(false);
+	});
+
+	it("refused by a gate were not run: the same id with the same arguments is a new try", async () => {
+		const c = counted("count", { readOnly: false, effect: "outside" });
+		const seen: GateTurn[] = [];
+		const again = call("count", { b: 1, a: null }, "call_1");
+		const { model } = await run([{ calls: [again] }, { calls: [again] }, { text: "ok" }], {
+			tools: [{ ...c.tool, parameters: { type: "object", properties: { a: { type: "string" }, b: { type: "number" } } } }],
+			gate: async (_asked, turn) => {
+				seen.push(turn);
+				return seen.length === 1 ? "Waiting." : null;
+			},
+		});
+		expect(results(model.requests[1]).at(-1)).toBe("Waiting.");
+		expect(c.seen).toHaveLength(1);
+		expect(seen.map((turn) => turn.arguments)).toEqual(['{"b":1}', '{"b":1}']);
+		expect(new Set(seen.map((turn) => turn.recordId)).size).toBe(2);
+		expect(seen[0]).toMatchObject({ origin: "human", tainted: [] });
 	});
 
 	it("that throw are told to the model without internals", async () => {
