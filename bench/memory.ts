@@ -36,7 +36,7 @@ async function open(home: string, settings: MemorySettings): Promise<Opened> {
 	const { db } = await openSqlite(workspace.paths.database, clock.now());
 	let host: ReturnType<typeof createEngineHost> | null = null;
 	const memory = createMemory({
-		store: createMemoryStore(db, workspace.paths.database),
+		store: createMemoryStore(db, workspace.paths.database, (work) => db.transaction().execute(work)),
 		workspace,
 		settings: () => settings,
 		timezone: () => "UTC",

@@ -1,5 +1,6 @@
 /** The composition root: the only file that knows everybody. Starts in order, stops in reverse. */
 import { existsSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -460,6 +461,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		store,
 		locale: () => settings().locale,
 		embeddings: () => memory.status(),
+		async diskFree() {
+			const disk = await statfs(home).catch(() => null);
+			return disk ? disk.bavail * disk.bsize : null;
+		},
 		agentName: async () => agentNameOf((await workspace.read("IDENTITY.md")).text),
 		clock,
 	});

@@ -92,7 +92,8 @@ export function observe(state: GuardState, calls: ObservedCall[]): { state: Guar
 		const print = `${call.name} ${fingerprint(call)}`;
 		const key = `${call.name} ${call.args}`;
 		if (!call.failed && !state.seen.has(print)) news = true;
-		if (!call.failed && !call.readOnly && !state.seenCalls.has(key)) weight = 0.4;
+		// New writes with much the same answer are work (many files, many messages); the cap on steps ends what never ends.
+		if (!call.failed && !call.readOnly && !state.seenCalls.has(key)) weight = 0.15;
 		state.seen.add(print);
 		state.seenCalls.add(key);
 	}

@@ -90,7 +90,8 @@ async function* askStep(turn: Turn): Flow<{ step: StepRecord } | { end: Ending }
 	// Not stored: the marker of a silence is for nobody's eyes.
 	if (!human && reply.reply.finish === "stop" && (isBlank(text) || isSilenceMarker(text))) return { end: silent() };
 	if (reply.reply.finish === "length") return yield* cutAnswer(turn, reply, text);
-	if (isBlank(text)) return yield* emptyAnswer(turn, reply.reply);
+	if (isSilenceMarker(text)) yield { type: "restart", step: turn.steps.length + 1, model: reply.reply.model, reason: "silence" };
+	if (isBlank(text) || isSilenceMarker(text)) return yield* emptyAnswer(turn, reply.reply);
 	if (
 		isTextCall(
 			text,

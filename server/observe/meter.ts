@@ -147,7 +147,6 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 		async close(id, end) {
 			const known = open.get(id);
 			if (!known) return;
-			open.delete(id);
 			const began = performance.now();
 			const { start } = known;
 			const usage = usageOf(start, end);
@@ -177,6 +176,8 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 					ratio: learn(start, usage),
 				},
 			);
+			// Forgotten only now: a settlement that could not be stored may be tried again.
+			open.delete(id);
 			const ledgerMs = known.ledgerMs + performance.now() - began;
 			await fuse.settled(day);
 			try {

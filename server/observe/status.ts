@@ -35,23 +35,30 @@ export interface StatusOptions {
 	embeddings(): Promise<Status["embeddings"]>;
 	locale(): string | null;
 	agentName(): Promise<string>;
+	/** Bytes that can still be written where the home is; null when the system does not say. */
+	diskFree(): Promise<number | null>;
 	clock: { now(): number };
 }
+
+/** Below this nothing is safe to be stored any more. */
+const leastFree = 16 * 1024 * 1024;
 
 export function createStatus(options: StatusOptions): () => Promise<Status> {
 	const { config, models } = options;
 
 	return async () => {
-		const [fuse, turns, health, embeddings, agentName] = await Promise.all([
+		const [fuse, turns, health, embeddings, free, agentName] = await Promise.all([
 			options.fuse.state(),
 			options.turns(),
 			options.store.health(),
 			options.embeddings(),
+			options.diskFree(),
 			options.agentName(),
 		]);
 		const channels = options.channels();
 		const safeMode = config.safeMode() || !models.usable();
-		const degraded = !health.ok || fuse.state === "blown" || channels.some((channel) => channel.state === "down");
+		const degraded =
+			!health.ok || (free !== null && free < leastFree) || fuse.state === "blown" || channels.some((channel) => channel.state === "down");
 		return {
 			version: options.version,
 			startedAt: new Date(options.startedAt).toISOString(),

@@ -21,8 +21,11 @@ export const noUsage: Usage & { calls: number } = {
 	calls: 0,
 };
 
-/** Well-formed text only: a lone surrogate would come back from SQLite as something else. */
-export const clean = (text: string): string => (text.isWellFormed() ? text : text.toWellFormed());
+/** Well-formed text without NUL: a lone surrogate would come back from SQLite as something else, and a NUL ends a text for many who read it. */
+export function clean(text: string): string {
+	const whole = text.isWellFormed() ? text : text.toWellFormed();
+	return whole.includes("\0") ? whole.replaceAll("\0", "") : whole;
+}
 
 /** The beginning of a text for lists: one line, cut on characters. */
 export function previewOf(text: string): string {

@@ -8,6 +8,7 @@ import { decide, roomOf } from "./ledger-rules.ts";
 import type { DayLimits, DayState, Ledger, LedgerCall, OpenOutcome, Reservation, Settlement, TokenRatio } from "./ledger-store.ts";
 import { createUsage } from "./ledger-usage.ts";
 import type { Database } from "./schema.ts";
+import type { Write } from "./writer.ts";
 
 type Db = Kysely<Database> | Transaction<Database>;
 
@@ -129,12 +130,14 @@ interface Freed {
 }
 
 /** `dayOf` names the day of a call that was stored without a reservation. */
-export function createLedger(options: { db: Kysely<Database>; dayOf(at: number): string }): Ledger {
+/** `write` shares transactions with other rooms of the store; left out, each write has its own. */
+export function createLedger(options: { db: Kysely<Database>; write?: Write; dayOf(at: number): string }): Ledger {
 	const { db, dayOf } = options;
+	const write: Write = options.write ?? ((work) => db.transaction().execute(work));
 	const calls = createCalls(db);
 
 	async function reserve(id: string, start: CallStart, reservation: Reservation, limits: DayLimits): Promise<OpenOutcome> {
-		return db.transaction().execute(async (trx) => {
+		return write(async (trx) => {
 			const day = await readDay(trx, reservation.day);
 			const share = reservation.share === null ? null : await readShare(trx, reservation.day, reservation.share);
 			const verdict = decide(day, share, reservation, limits);
@@ -162,7 +165,7 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 		end: CallEnd,
 		settlement: Settlement & { price: string | null; ratio: TokenRatio | null },
 	): Promise<DayState> {
-		return db.transaction().execute(async (trx) => {
+		return write(async (trx) => {
 			const usage = end.usage ?? nothing;
 			const response =
 				end.response === undefined
@@ -198,7 +201,7 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 	}
 
 	async function recover(_now: number): Promise<number> {
-		return db.transaction().execute(async (trx) => {
+		return write(async (trx) => {
 			const { rows } = await sql<Freed & { call_id: string; source: string; model: string; conversation_id: string | null }>`
 				select r.*, c.source, c.model, c.conversation_id from reservations r join calls c on c.id = r.call_id`.execute(trx);
 			for (const row of rows) {
@@ -248,7 +251,7 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 		day: (day) => readDay(db, day),
 		share: (day, share) => readShare(db, day, share),
 		async raise(day, raise) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				await sql`insert into fuse_days (day, raised_tokens, raised_cost) values (${day}, ${raise.tokens}, ${raise.cost})
 					on conflict (day) do update set raised_tokens = raised_tokens + excluded.raised_tokens, raised_cost = raised_cost + excluded.raised_cost,
 						blown_at = null, blown_by = null, blown_limit = null`.execute(trx);
@@ -269,7 +272,7 @@ export function createLedger(options: { db: Kysely<Database>; dayOf(at: number):
 			return rows.map((row) => ({ at: row.at, tokens: row.tokens, cost: row.cost, by: row.made_by }));
 		},
 		async warn(day, thresholds) {
-			return db.transaction().execute(async (trx) => {
+			return write(async (trx) => {
 				const { warned } = await readDay(trx, day);
 				const fresh = thresholds.filter((threshold) => !warned.includes(threshold));
 				if (fresh.length === 0) return [];

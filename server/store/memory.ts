@@ -18,6 +18,8 @@ import type {
 	NewEntry,
 } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
+import { run } from "./sql.ts";
+import type { Write } from "./writer.ts";
 
 interface ExchangeTable {
 	position: number;
@@ -199,7 +201,7 @@ export async function writeFactEffect(
 }
 
 /** `file` is the database's own path: the search engine reads it on a connection of its own. */
-export function createMemoryStore(database: Kysely<Database>, file: string): MemoryStore {
+export function createMemoryStore(database: Kysely<Database>, file: string, write: Write): MemoryStore {
 	const db = database as unknown as Kysely<Tables>;
 	const nextSeq = async (trx: Kysely<Tables>): Promise<number> => {
 		const row = await trx
@@ -213,20 +215,19 @@ export function createMemoryStore(database: Kysely<Database>, file: string): Mem
 		file,
 
 		async addExchange(row) {
-			const made = await db
-				.insertInto("memory_exchanges")
-				.values({
-					id: row.exchange.id,
-					conversation_id: row.conversationId,
-					owner: row.owner,
-					audience: row.audience,
-					at: row.exchange.at,
-					body: clean(JSON.stringify(row.exchange)),
-					state: "new",
-				} as never)
-				.onConflict((conflict) => conflict.column("id").doNothing())
-				.executeTakeFirst();
-			return (made.numInsertedOrUpdatedRows ?? 0n) > 0n;
+			const made = await write((trx) =>
+				run(
+					trx,
+					"insert into memory_exchanges (id, conversation_id, owner, audience, at, body, state) values (?, ?, ?, ?, ?, ?, 'new') on conflict (id) do nothing",
+					row.exchange.id,
+					row.conversationId,
+					row.owner,
+					row.audience,
+					row.exchange.at,
+					clean(JSON.stringify(row.exchange)),
+				),
+			);
+			return made > 0;
 		},
 		async openExchanges(conversationId) {
 			const rows = await db

@@ -46,7 +46,7 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 	const { raw, db, prepare, damage } = await openSqlite(file, clock.now());
 	const durability = createDurability(file);
 	const write = createWriter(db, prepare);
-	const ledger = createLedger({ db, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });
+	const ledger = createLedger({ db, write, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });
 
 	return {
 		conversations: createConversations(db),
@@ -56,7 +56,7 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 		outbox: createOutbox(db, write),
 		calls: ledger,
 		ledger,
-		memory: createMemoryStore(db, file),
+		memory: createMemoryStore(db, file, write),
 		approvals: createApprovalStore(db),
 		events: createEvents(db),
 		people: createPeople(db, clock),

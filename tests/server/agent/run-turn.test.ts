@@ -356,3 +356,12 @@ describe("folding", () => {
 		expect(texts(model.requests.at(-1)).join()).toContain("DO NOT FORGET ME");
 	});
 });
+
+describe("the marker of a silence as an answer to a person", () => {
+	it("never reaches them: the model is asked once more", async () => {
+		const { outcome, events, model } = await run([{ text: "NO_REPLY" }, { text: "Here I am." }]);
+		expect(outcome.reply).toBe("Here I am.");
+		expect(events.some((event) => event.type === "restart" && event.reason === "silence")).toBe(true);
+		expect(model.requests).toHaveLength(2);
+	});
+});

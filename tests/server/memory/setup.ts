@@ -93,7 +93,7 @@ export async function openMemory(
 	const workspace = createWorkspace({ home: dir, clock, log });
 	await workspace.ensure("en");
 	const db = await openSqlite(workspace.paths.database, now.value);
-	const store = createMemoryStore(db.db, workspace.paths.database);
+	const store = createMemoryStore(db.db, workspace.paths.database, (work) => db.db.transaction().execute(work));
 	let id = 0;
 	const options: MemoryOptions = {
 		store,
