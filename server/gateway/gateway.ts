@@ -2,16 +2,19 @@ import type { Address, Channel, InboundMessage } from "../../channels/channel.ts
 import type { Tier } from "../agent/types.ts";
 import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
+import type { Scope } from "../memory/memory.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Claim, ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
 import { createDelivery } from "./delivery.ts";
+import { createEarlyRecall } from "./early.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
 import { sentence } from "./sentences.ts";
 import { createTurnRunner, type TurnRunnerOptions } from "./turn.ts";
 import { createWaiters } from "./waiters.ts";
 
-export interface GatewayOptions extends Omit<TurnRunnerOptions, "kickDelivery" | "onEnded" | "journal" | "profile" | "present"> {
+export interface GatewayOptions
+	extends Omit<TurnRunnerOptions, "recalledEarly" | "kickDelivery" | "onEnded" | "journal" | "profile" | "present"> {
 	store: Store;
 	bus: EventBus;
 	owner: string;
@@ -112,8 +115,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 		};
 	}
 
+	const early = createEarlyRecall(options.memory);
 	const run = createTurnRunner({
 		...options,
+		recalledEarly: early.take,
 		profile: (claim) =>
 			claim.conversation.groupId
 				? "public"
@@ -146,6 +151,15 @@ export function createGateway(options: GatewayOptions): Gateway {
 		conversation: ConversationRow,
 		message: Omit<NewInbound, "personId" | "tier" | "from" | "conversationId" | "newTurnId" | "at" | "priority">,
 	): Promise<{ messageId: string; turnId: string; duplicate: boolean }> {
+		if (message.origin === "human" && message.message.text !== "") {
+			const { groupId } = conversation;
+			const scope: Scope = {
+				owner: groupId ? `group:${groupId}` : identity.personId,
+				conversationId: conversation.id,
+				audience: groupId ? "group" : "private",
+			};
+			early.begin(message.id, scope, message.message.text);
+		}
 		const accepted = await store.inbox.accept({
 			...message,
 			personId: identity.personId,

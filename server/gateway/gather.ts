@@ -17,6 +17,8 @@ export interface GatherOptions {
 	blocks(claim: Claim): Promise<PromptBlock[]>;
 	/** What a person said in these messages, as the prompt says it. */
 	saidOf(messages: TurnMessage[]): string;
+	/** Recall that began when the message came in, or null. */
+	recalledEarly(messageIds: string[], text: string): Promise<Recalled[]> | null;
 	tools(claim: Claim): ToolBox;
 	/** Estimated tokens of a text for a model, by name ("" = any). */
 	countTokens(modelName: string, text: string): number;
@@ -114,7 +116,12 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 			options.blocks(claim),
 			options.memory.blocks(scope),
 			options.memory.history(scope),
-			options.memory.recall(scope, said).catch((error: unknown) => {
+			(
+				options.recalledEarly(
+					claim.rows.map((row) => row.id),
+					said,
+				) ?? options.memory.recall(scope, said)
+			).catch((error: unknown) => {
 				log.warn("memory.recall-failed", { error: (error as Error).message, turnId: claim.turn.id });
 				return [];
 			}),
