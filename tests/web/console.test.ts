@@ -195,19 +195,60 @@ describe("the log", () => {
 
 	it("is the same line from history and from the socket", () => {
 		expect(lineOfEvent(event(7, { data: { ms: 12 } }))).toEqual(lineOfFrame(frame(7, { ms: 12 })));
-		expect(lineOfEvent({ ...event(7), type: "turn" })).toBeNull();
+		expect(lineOfEvent({ ...event(7), type: "message" })).toBeNull();
+	});
+
+	it("tells of turns, steps and tools too, each once and when it is over", () => {
+		const at = { at: "2026-12-01T00:00:00Z", conversation: "c", turnId: "t1" };
+		const tool = {
+			recordId: "r",
+			step: 2,
+			name: "read_file",
+			arguments: '{"path":"a.md"}',
+			state: "done" as const,
+			result: "12345",
+			ms: 12,
+		};
+		const frames: LiveFrame[] = [
+			{ seq: 1, type: "turn", state: "running", origin: "human", model: "main", ...at },
+			{ seq: 2, type: "step", step: 2, round: 1, state: "started", text: null, ...at },
+			{ seq: 3, type: "tool", tool: { ...tool, state: "started", result: null, ms: null }, ...at },
+			{ seq: 4, type: "tool", tool, ...at },
+			{ seq: 5, type: "step", step: 2, round: 1, state: "finished", text: "I look\ninto it", ...at },
+			{
+				seq: 6,
+				type: "plan",
+				items: [
+					{ text: "a", done: true },
+					{ text: "b", done: false },
+				],
+				...at,
+			},
+			{ seq: 7, type: "delta", text: "x", ...at },
+			{ seq: 8, type: "restart", model: "main-2", reason: "429", ...at },
+		];
+		expect(frames.map(lineOfFrame).flatMap((line) => (line ? [[line.event, line.message, line.details]] : []))).toEqual([
+			["turn.running", "", "origin human  model main"],
+			["tool.done", 'read_file {"path":"a.md"}', "ms 12  result 5 characters"],
+			["step 2", "I look into it", "round 1"],
+			["plan", "", "done 1/2"],
+			["step.restarted", "", "reason 429  model main-2"],
+		]);
+		expect(lineOfFrame(frames[3] as LiveFrame)).toMatchObject({ turnId: "t1", conversation: "c", level: "info" });
+		// A kept event may be older than this page: what it lacks is left out.
+		expect(lineOfEvent({ ...event(9), type: "tool", body: {} })).toMatchObject({ event: "tool.", details: "" });
 	});
 
 	it("says its data in short, once, on one line", () => {
-		expect(lineOfFrame(frame(1, { a: "x\ny", b: null, c: [], d: [1], e: "é".repeat(300) })).details).toBe(
+		expect(lineOfFrame(frame(1, { a: "x\ny", b: null, c: [], d: [1], e: "é".repeat(300) }))?.details).toBe(
 			`a x y  d [1]  e ${"é".repeat(159)}…`,
 		);
-		expect(lineOfFrame(frame(1)).message).toBe("");
+		expect(lineOfFrame(frame(1))?.message).toBe("");
 		expect(lineOfEvent(event(1, { message: "hello", data: "odd" }))).toMatchObject({ message: "hello", details: "" });
 	});
 
 	it("has each line once and in order, however history and socket overlap, and the newest stay", () => {
-		const lines = (...seqs: number[]) => seqs.map((seq) => lineOfFrame(frame(seq)));
+		const lines = (...seqs: number[]) => seqs.flatMap((seq) => lineOfFrame(frame(seq)) ?? []);
 		expect(mergeLines(lines(1, 2, 3), lines(2, 3, 5)).map(({ seq }) => seq)).toEqual([1, 2, 3, 5]);
 		expect(mergeLines(lines(9), lines(1, 2)).map(({ seq }) => seq)).toEqual([1, 2, 9]);
 		const many = mergeLines(lines(...Array.from({ length: keptLines }, (_, index) => index)), lines(keptLines));

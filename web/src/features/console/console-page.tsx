@@ -31,7 +31,10 @@ export default function ConsolePage() {
 	const bar = useRef<HTMLElement>(null);
 	// On a phone the bar is wider than the screen: the present view's name is always to be seen.
 	// biome-ignore lint/correctness/useExhaustiveDependencies: each view has its own place in the bar
-	useEffect(() => bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" }), [tab]);
+	useEffect(() => {
+		// In braces: newer browsers answer with a promise, and an effect must not hand one back.
+		bar.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
+	}, [tab]);
 	if (!tab) return <Navigate to="/console/usage" replace />;
 	return (
 		<div className={css.scroll}>

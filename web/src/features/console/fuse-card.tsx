@@ -43,9 +43,7 @@ export function FuseCard({ fuse, zone }: { fuse: FuseDay; zone: string }) {
 			</p>
 			<p className={css.soft}>
 				{fuse.limitTokens === null ? t("usage.noTokenLimit") : t("usage.ofTokens", { limit: count(fuse.limitTokens) })}
-				{fuse.limitCost !== null
-					? ` · ${t("usage.ofCost", { used: cash(fuse.usedCost), limit: cash(fuse.limitCost) })}`
-					: fuse.usedCost > 0 && ` · ${cash(fuse.usedCost)}`}
+				{fuse.limitCost === null && fuse.usedCost > 0 && ` · ${cash(fuse.usedCost)}`}
 			</p>
 			{fuse.limitTokens !== null && (
 				<Bar
@@ -57,13 +55,16 @@ export function FuseCard({ fuse, zone }: { fuse: FuseDay; zone: string }) {
 				/>
 			)}
 			{fuse.limitCost !== null && (
-				<Bar
-					used={part(fuse.usedCost, fuse.limitCost)}
-					reserved={0}
-					kept={kept}
-					warm={fuse.state !== "ok"}
-					label={t("usage.barCost", { percent: Math.round(part(fuse.usedCost, fuse.limitCost) * 100) })}
-				/>
+				<>
+					<p className={css.soft}>{t("usage.ofCost", { used: cash(fuse.usedCost), limit: cash(fuse.limitCost) })}</p>
+					<Bar
+						used={part(fuse.usedCost, fuse.limitCost)}
+						reserved={0}
+						kept={kept}
+						warm={fuse.state !== "ok"}
+						label={t("usage.barCost", { percent: Math.round(part(fuse.usedCost, fuse.limitCost) * 100) })}
+					/>
+				</>
 			)}
 			<p className={css.soft}>
 				{limited && kept > 0 && `${t("usage.kept", { percent: Math.round(kept * 100) })} · `}

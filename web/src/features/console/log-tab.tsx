@@ -41,7 +41,6 @@ export default function LogTab() {
 					</Button>
 				</span>
 			}
-			className={css.card}
 		>
 			<p className={css.state} role="status">
 				{log.paused ? t("log.paused", { count: log.waiting }) : t("log.following")}

@@ -20,26 +20,85 @@ export interface LogLine {
 /** More lines than anybody scrolls through; older ones are in the files. */
 export const keptLines = 500;
 
-export function lineOfFrame(frame: Extract<LiveFrame, { type: "log" }>): LogLine {
-	const { seq, at, level, event, message, conversation, turnId, data } = frame;
-	return { seq, at, level, event, message: message === event ? "" : message, conversation, turnId, details: detailsOf(data) };
+/** Results in frames are cut here. */
+const cutAt = 2000;
+
+/** What a live frame says as a line; null for frames that are no event of their own (a delta, a message, a status). */
+export function lineOfFrame(frame: LiveFrame): LogLine | null {
+	const { seq, at, type, ...rest } = frame;
+	return lineOf({ seq, at, type, body: rest });
 }
 
-/** Null for what is no line of the log. */
-export function lineOfEvent(item: EventItem): LogLine | null {
-	if (item.type !== "log") return null;
-	const event = text(item.body.event);
-	const message = text(item.body.message);
+/** The same of what is kept: a kept event is its frame, with conversation and turn set apart. */
+export function lineOfEvent({ seq, at, type, body, conversation, turnId }: EventItem): LogLine | null {
+	return lineOf({ seq, at, type, body: { ...body, conversation, turnId } });
+}
+
+function lineOf({ seq, at, type, body }: { seq: number; at: string; type: string; body: Record<string, unknown> }): LogLine | null {
+	const said = wordsOf(type, body);
+	if (said === null) return null;
+	const { level = "info", event, message = "", data = {} } = said;
 	return {
-		seq: item.seq,
-		at: item.at,
-		level: item.level,
+		seq,
+		at,
+		level,
 		event,
 		message: message === event ? "" : message,
-		conversation: item.conversation,
-		turnId: item.turnId,
-		details: detailsOf(item.body.data),
+		conversation: text(body.conversation) || null,
+		turnId: text(body.turnId) || null,
+		details: detailsOf(data),
 	};
+}
+
+function wordsOf(type: string, body: Record<string, unknown>): { level?: Level; event: string; message?: string; data?: unknown } | null {
+	switch (type) {
+		case "log":
+			return {
+				level: levels.find((level) => level === body.level) ?? "info",
+				event: text(body.event),
+				message: text(body.message),
+				data: body.data,
+			};
+		case "turn":
+			return { event: `turn.${text(body.state)}`, data: { origin: body.origin, model: body.model } };
+		case "step":
+			return body.state === "finished"
+				? { event: `step ${body.step}`, message: short(text(body.text)), data: { round: body.round } }
+				: null;
+		case "tool": {
+			const tool = object(body.tool);
+			if (tool.state === "open" || tool.state === "started") return null;
+			const { name, state, ms, result, arguments: given } = tool;
+			const size = typeof result === "string" ? `${result.length}${result.length >= cutAt ? "+" : ""} characters` : null;
+			return { event: `tool.${text(state)}`, message: `${text(name)} ${short(text(given))}`, data: { ms, result: size } };
+		}
+		case "plan": {
+			const items = Array.isArray(body.items) ? body.items : [];
+			return { event: "plan", data: { done: `${items.filter((item) => object(item).done === true).length}/${items.length}` } };
+		}
+		case "usage": {
+			const usage = object(body.usage);
+			return {
+				event: "usage",
+				data: {
+					in: usage.inputTokens,
+					cached: usage.cachedTokens,
+					out: usage.outputTokens,
+					cost: usage.cost === null ? "unpriced" : `${usage.cost} ${text(usage.currency)}`,
+				},
+			};
+		}
+		case "restart":
+			return { event: "step.restarted", data: { reason: body.reason, model: body.model } };
+		case "approval":
+			return { event: `approval.${text(body.state)}`, data: { tool: body.tool } };
+		default:
+			return null;
+	}
+}
+
+function object(value: unknown): Record<string, unknown> {
+	return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
 }
 
 function text(value: unknown): string {

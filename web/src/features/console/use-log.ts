@@ -28,21 +28,22 @@ function reduce(state: LogState, action: LogAction): LogState {
 /** How far back the first look goes, then the second; numbers leave a gap of up to 100,000 at each start of the daemon. */
 const lookBack = [3_000, 250_000];
 const enough = 60;
+const pageSize = 1000;
 
-/** The newest part of what is kept, at `level` or above. */
+/** The newest part of what is kept, at `level` or above. Steps and tools are kept as details, but belong to the whole picture. */
 async function readHistory(newest: number, level: Level, signal: AbortSignal): Promise<LogLine[]> {
 	let lines: LogLine[] = [];
 	for (const span of lookBack) {
 		lines = [];
 		let after = Math.max(0, newest - span);
 		for (let page = 0; page < 8; page += 1) {
-			const { events } = await api.events({ after, type: "log", level, limit: 500 }, signal);
+			const { events } = await api.events({ after, level: level === "info" ? "debug" : level, limit: pageSize }, signal);
 			lines = mergeLines(
 				lines,
 				events.flatMap((event) => lineOfEvent(event) ?? []),
 			);
 			const last = events.at(-1);
-			if (events.length < 500 || !last) break;
+			if (events.length < pageSize || !last) break;
 			after = last.seq;
 		}
 		if (lines.length >= enough || newest - span <= 0) break;
@@ -61,8 +62,9 @@ export function useLog(level: Level) {
 	useEffect(() => {
 		let timer: ReturnType<typeof setTimeout> | null = null;
 		const stop = watchFrames((frame) => {
-			if (frame.type !== "log") return;
-			fresh.current.push(lineOfFrame(frame));
+			const line = lineOfFrame(frame);
+			if (line === null) return;
+			fresh.current.push(line);
 			// A busy daemon says much: drawn a few times a second, not at every line.
 			timer ??= setTimeout(() => {
 				timer = null;
