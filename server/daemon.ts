@@ -51,6 +51,7 @@ import { createResults } from "./tools/results.ts";
 import { createBuiltinTools, createToolBox } from "./tools/tool-box.ts";
 import { version } from "./version.ts";
 import { lockHome, writeRuntime } from "./workspace/lock.ts";
+import { createPlanFile } from "./workspace/plan-file.ts";
 import { ensureToken } from "./workspace/token.ts";
 import { createWorkspace } from "./workspace/workspace.ts";
 
@@ -411,6 +412,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			},
 			present,
 			keepFullText: results.keep,
+			plan: createPlanFile(workspace.paths.workspace),
 			countTokens: tokens.count,
 			onRemoved: (id) => memory.conversationRemoved(id),
 			log,

@@ -183,6 +183,11 @@ async function* finishStep(turn: Turn, step: StepRecord): Flow<Next> {
 		turn.language = languageOf(joined.at(-1)?.text ?? "", turn.input.locale);
 		yield { type: "joined", step: step.step, messages: joined };
 	}
+	const edited = await turn.deps.journal.editedPlan?.(turn.input.turnId);
+	if (edited) {
+		turn.plan = edited;
+		yield { type: "plan", items: edited };
+	}
 	return null;
 }
 

@@ -136,6 +136,8 @@ export interface Journal {
 	keepFullText(turnId: string, recordId: string, text: string): Promise<string>;
 	/** Messages of the same person that arrived meanwhile; they now belong to this turn and to `step`. */
 	takeJoining(turnId: string, step: number): Promise<TurnMessage[]>;
+	/** The plan as a person changed it in Plan.md since the agent wrote it; null when nobody did. */
+	editedPlan?(turnId: string): Promise<PlanItem[] | null>;
 	/** A note or joined messages were added to a stored step. */
 	stepAmended(turnId: string, step: number, change: { note: string }): Promise<void>;
 }

@@ -26,6 +26,7 @@ export interface GatewayOptions
 		conversation(row: ConversationRow, change?: "created" | "changed"): LiveBody;
 	};
 	keepFullText(recordId: string, text: string): Promise<string>;
+	plan: TurnRunnerOptions["journal"]["plan"];
 	/** A conversation was deleted. */
 	onRemoved?(id: string): Promise<void>;
 	maxTurns?: number;
@@ -125,7 +126,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 				: claim.turn.tier === "master"
 					? "private"
 					: (options.policy(claim.conversation.channel).profile ?? "social"),
-		journal: { resolve, keepFullText: options.keepFullText },
+		journal: { resolve, keepFullText: options.keepFullText, plan: options.plan },
 		kickDelivery: delivery.kick,
 		onEnded(ended) {
 			const answer = { replyId: ended.reply?.id ?? null, turnId: ended.turnId };

@@ -1,5 +1,5 @@
 import type { Address } from "../../channels/channel.ts";
-import type { Journal, TurnMessage } from "../agent/types.ts";
+import type { Journal, PlanItem, TurnMessage } from "../agent/types.ts";
 import type { NewOutbox, Store } from "../store/store.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 import { patient } from "./insist.ts";
@@ -13,6 +13,11 @@ export interface JournalOptions {
 	resolve(channel: string, to: string): Promise<{ address: Address; conversationId: string | null; profile: string } | null>;
 	/** Writes the uncapped text of a result into the work area and answers its path there. */
 	keepFullText(recordId: string, text: string): Promise<string>;
+	conversationId: string;
+	/** `Plan.md` of a conversation. */
+	plan: { write(conversationId: string, items: PlanItem[]): Promise<void>; edited(conversationId: string): Promise<PlanItem[] | null> };
+	/** The plan's file could not be written or read; the plan itself is in the store. */
+	onPlanFile(error: unknown): void;
 	/** A row was added to this lane. */
 	onOutbox(channel: string, account: string): void;
 	/** Ends the waiting for a full disk. */
@@ -58,6 +63,18 @@ export function createJournal(options: JournalOptions): Journal {
 			for (const effect of sends) outbox.push(await outboxRow(effect));
 			const first = await stored(() => store.turns.callFinished(turnId, recordId, { ...outcome, outbox }));
 			if (first) for (const row of outbox) options.onOutbox(row.address.channel, row.address.account);
+			for (const effect of outcome.effects)
+				if (effect.type === "plan") await options.plan.write(options.conversationId, effect.items).catch(options.onPlanFile);
+		},
+		async editedPlan() {
+			try {
+				const edited = await options.plan.edited(options.conversationId);
+				if (edited) await store.turns.setPlan(turnId, edited);
+				return edited;
+			} catch (error) {
+				options.onPlanFile(error);
+				return null;
+			}
 		},
 		keepFullText: (_turnId, recordId, text) => options.keepFullText(recordId, text),
 		async takeJoining(_turnId, step) {

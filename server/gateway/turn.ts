@@ -23,7 +23,7 @@ export interface TurnRunnerOptions extends GatherOptions, TellOptions {
 	/** The agent's loop. */
 	runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): AsyncGenerator<TurnEvent, TurnOutcome>;
 	present: TellOptions["present"] & { message(row: MessageRow): Promise<Message> };
-	journal: Pick<JournalOptions, "resolve" | "keepFullText">;
+	journal: Pick<JournalOptions, "resolve" | "keepFullText" | "plan">;
 	/** Asked before a turn runs, and when the fuse stopped it on the way. Null: it may run. */
 	admission(claim: Claim): Promise<Refusal | null>;
 	kickDelivery(channel: string, account: string): void;
@@ -214,6 +214,8 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		const journal = createJournal({
 			store,
 			turnId: claim.turn.id,
+			conversationId: claim.conversation.id,
+			onPlanFile: (error) => log.warn("turn.plan-file", { ...at, error: (error as Error).message }),
 			clock,
 			newId,
 			...options.journal,

@@ -264,6 +264,7 @@ export interface TurnStore {
 	calls(turnIds: string[]): Promise<Map<string, (CallRecord & { step: number })[]>>;
 	messageIds(turnId: string): Promise<string[]>;
 	setWhy(turnId: string, why: Record<string, unknown>): Promise<void>;
+	setPlan(turnId: string, plan: PlanItem[]): Promise<void>;
 	stepStored(turnId: string, step: StepRecord): Promise<void>;
 	stepAmended(turnId: string, step: number, change: { note: string }): Promise<void>;
 	callStarted(recordId: string, at: number): Promise<void>;

@@ -95,6 +95,10 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 			await run(db, "update turns set why = ? where id = ?", JSON.stringify(why), turnId);
 		},
 
+		async setPlan(turnId, plan) {
+			await run(db, "update turns set plan = ? where id = ?", JSON.stringify(plan), turnId);
+		},
+
 		async stepStored(turnId, step) {
 			await write((trx) => insertStep(trx, turnId, step));
 		},

@@ -14,6 +14,7 @@ import { createBus } from "../../server/observe/create-bus.ts";
 import { createPassFilter } from "../../server/safety/filter.ts";
 import type { Store } from "../../server/store/store.ts";
 import { createBuiltinTools, createToolBox } from "../../server/tools/tool-box.ts";
+import { createPlanFile } from "../../server/workspace/plan-file.ts";
 import { createMessageMemory } from "./message-memory.ts";
 import type { TestHome } from "./store.ts";
 
@@ -99,6 +100,7 @@ export async function testGateway(
 		admission: options.admission ?? (async () => null),
 		present,
 		keepFullText: async (recordId) => `results/${recordId}.txt`,
+		plan: createPlanFile(`${home.dir}/workspace`),
 		log: { info: quiet, warn: quiet, error: quiet },
 		...(options.maxTurns ? { maxTurns: options.maxTurns } : {}),
 	});

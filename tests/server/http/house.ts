@@ -210,6 +210,7 @@ export async function openHouse(change: Partial<HttpDeps> & { page?: boolean } =
 		admission: async () => null,
 		present,
 		keepFullText: async () => "files/full.txt",
+		plan: { write: async () => {}, edited: async () => null },
 		channel: (id) => (id === "web" ? web : undefined),
 		policy: () => ({ masters: [], allow: [], profile: null }),
 		locale: () => "en",
