@@ -7,7 +7,7 @@ import type { FilterStream } from "../safety/filter.ts";
 export type Deltas = ReturnType<typeof createDeltas>;
 
 export function createDeltas(options: { filter(): FilterStream; send(text: string): void; everyMs?: number }) {
-	const everyMs = options.everyMs ?? 25;
+	const everyMs = options.everyMs ?? 33;
 	let stream = options.filter();
 	let waiting = "";
 	let timer: NodeJS.Timeout | null = null;

@@ -50,7 +50,7 @@ const idleLookMs = 5_000;
  */
 export function createLanes(options: LaneOptions): Lanes {
 	const { store, owner, clock } = options;
-	const maxTurns = options.maxTurns ?? 64;
+	const maxTurns = options.maxTurns ?? 256;
 	const maxBackground = options.maxBackground ?? 8;
 	const running = new Map<string, { lane: RunningLane; background: boolean; done: Promise<void> }>();
 	const leaving = new AbortController();
