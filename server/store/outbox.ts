@@ -89,6 +89,19 @@ const firstOfPlace = `from outbox where channel = ? and account = ? and state in
 	select 1 from outbox earlier where earlier.channel = outbox.channel and earlier.account = outbox.account and earlier.place = outbox.place
 	and earlier.position < outbox.position and earlier.state in ('pending', 'sending'))`;
 
+/** How far a lane is looked through row by row. */
+const looked = 200;
+
+/** The rows that may be sent now: of each place the oldest, if it is due and not being sent. */
+function firstOfEach(lane: Selectable<OutboxTable>[], now: number): Selectable<OutboxTable>[] {
+	const places = new Set<string>();
+	return lane.filter((row) => {
+		if (places.has(row.place)) return false;
+		places.add(row.place);
+		return row.state === "pending" && row.not_before <= now;
+	});
+}
+
 export function createOutbox(db: Kysely<Database>, write: Write): OutboxStore {
 	const get = async (id: string) => {
 		const row = await db.selectFrom("outbox").selectAll().where("id", "=", id).executeTakeFirst();
@@ -103,8 +116,18 @@ export function createOutbox(db: Kysely<Database>, write: Write): OutboxStore {
 		},
 
 		async claim(channel, account, now, most) {
-			const due = (on: Executor) =>
-				all<Selectable<OutboxTable>>(
+			const due = async (on: Executor) => {
+				const lane = await all<Selectable<OutboxTable>>(
+					on,
+					"select * from outbox where channel = ? and account = ? and state in ('pending', 'sending') order by position limit ?",
+					channel,
+					account,
+					looked,
+				);
+				const found = firstOfEach(lane, now).slice(0, most);
+				// A long row of messages that wait for one place must not hide what is behind it.
+				if (found.length > 0 || lane.length < looked) return found;
+				return all<Selectable<OutboxTable>>(
 					on,
 					`select * ${firstOfPlace} and not_before <= ? order by position limit ?`,
 					channel,
@@ -112,6 +135,7 @@ export function createOutbox(db: Kysely<Database>, write: Write): OutboxStore {
 					now,
 					most,
 				);
+			};
 			// Asked after every send, and mostly in vain: look before taking the write lock.
 			if ((await due(db)).length === 0) return [];
 			return write(async (trx) => {
