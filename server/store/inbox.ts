@@ -14,7 +14,7 @@ import type { Write } from "./writer.ts";
 /** A message that was running in this many processes when they died is not run again. */
 const maxAttempts = 2;
 /** Owner of leases that stand for waiting, not for work. */
-const holder = "hold";
+export const holder = "hold";
 
 const noUsageText = JSON.stringify(noUsage);
 
@@ -133,6 +133,9 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 					.where("id", "=", turnId)
 					.where("state", "=", "running")
 					.execute();
+			} else if (owner === holder) {
+				// It has steps and waits: `started_at` says that it goes on from them.
+				await trx.updateTable("turns").set({ state: "queued" }).where("id", "=", turnId).where("state", "=", "running").execute();
 			}
 			await trx
 				.updateTable("conversations")
@@ -243,7 +246,7 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 				turnId = newId();
 				turn = undefined;
 			}
-			const goesOn = turn?.state === "running";
+			const goesOn = turn?.state === "running" || (turn?.state === "queued" && turn.started_at !== null);
 			const alike = waiting.filter(
 				(row) => row.turn_id === candidate.turn_id && row.person_id === begins.person_id && row.origin === begins.origin,
 			);

@@ -1,6 +1,7 @@
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { CallRecord } from "../agent/types.ts";
 import type { ToolEffect } from "../tools/tool.ts";
+import { holder } from "./inbox.ts";
 import { clean } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
 import { insertOutbox } from "./outbox.ts";
@@ -233,9 +234,15 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 					.set({ state: "stopped", ended_at: at })
 					.where("id", "=", turnId)
 					.where("state", "=", "queued")
-					.returning("id")
+					.returning(["id", "conversation_id"])
 					.executeTakeFirst();
 				if (!turn) return false;
+				await run(
+					trx,
+					"update conversations set lease_owner = null, lease_until = 0 where id = ? and lease_owner = ?",
+					turn.conversation_id,
+					holder,
+				);
 				await trx.updateTable("inbox").set({ state: "done" }).where("turn_id", "=", turnId).where("state", "=", "waiting").execute();
 				return true;
 			});

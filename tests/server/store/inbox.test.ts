@@ -200,6 +200,26 @@ describe("after a crash", () => {
 	});
 });
 
+describe("a turn that is held", () => {
+	it("with steps waits as queued, goes on from its steps, and can be stopped while it waits", async () => {
+		const to = await conversation(store);
+		const { turnId, messageId } = await say(store, to, "a");
+		await claim();
+		await store.turns.stepStored(turnId, step(1));
+		await store.inbox.hold(turnId, home.clock.now() + 60_000);
+		expect((await store.turns.get(turnId))?.state).toBe("queued");
+		expect(await claim()).toBeNull();
+		await store.inbox.unhold();
+		const again = await claim();
+		expect(again?.rows.map((row) => row.id)).toEqual([messageId]);
+		expect(again?.steps.map((one) => one.step)).toEqual([1]);
+		await store.inbox.hold(turnId, home.clock.now() + 60_000);
+		expect(await store.turns.cancelQueued(turnId, 5)).toBe(true);
+		await say(store, to, "b");
+		expect((await claim())?.rows.map((row) => row.message.text)).toEqual(["b"]);
+	});
+});
+
 describe("the end of a turn", () => {
 	it("writes reply, outbox and 'done' once", async () => {
 		const to = await conversation(store);
