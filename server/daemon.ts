@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { v7 as newId } from "uuid";
 import type { Channel } from "../channels/channel.ts";
@@ -23,6 +23,7 @@ import { createPresenter } from "./http/presenter.ts";
 import { createSetupCode } from "./http/setup-code.ts";
 import { createMemory } from "./memory/create.ts";
 import { embedderOf } from "./memory/embedder.ts";
+import { createLocalModel, installHintOf } from "./memory/local-model.ts";
 import { keyOfOwner } from "./memory/scope.ts";
 import type { CallContext } from "./model/model.ts";
 import { createModels } from "./model/models.ts";
@@ -252,7 +253,24 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 
 	// The gateway: one way in, one way out.
 	const filter = createPassFilter();
-	const memory = opened(
+	const transformersDir = environment.lookup("OPENLANI_TRANSFORMERS_DIR") || join(environment.cacheDir, "transformers");
+	const localModel = opened(
+		"local model",
+		createLocalModel({
+			packageDirs: [transformersDir, home],
+			installHint: installHintOf(transformersDir),
+			log,
+			onChange: () => memory.embedderChanged(),
+		}),
+		(it) => it.stop(),
+	);
+	/** The directory in the settings; `~` is the machine user's own, a relative one begins at the home. */
+	const localModelDir = () => {
+		const named = settings().memory.localModel;
+		if (named === null) return null;
+		return named === "~" || named.startsWith("~/") ? join(environment.userHome, named.slice(1)) : resolve(home, named);
+	};
+	const memory: ReturnType<typeof createMemory> = opened(
 		"memory",
 		createMemory({
 			store: store.memory,
@@ -264,7 +282,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			log,
 			// The demo model cannot sum up what it does not understand: whole sentences are taken instead.
 			model: () => (models.demo() ? null : models),
-			embedder: () => embedderOf(models),
+			embedder: () => embedderOf(models) ?? localModel.embedder(),
 			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
 			onProblem(kind, message) {
 				log.warn(`memory.${kind}`, { message });
@@ -434,6 +452,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			redact.add(config.secrets());
 			models.update({ models: modelsOf(now), roles: now.roles });
 			prices.override(overrides(now));
+			void localModel.use(localModelDir()).then(() => memory.embedderChanged());
 			log.info("config.changed", { changed: change.changed, restartNeeded: change.restartNeeded });
 			void publishStatus();
 		}),
@@ -462,7 +481,11 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		},
 		store,
 		locale: () => settings().locale,
-		embeddings: () => memory.status(),
+		async embeddings() {
+			const told = await memory.status();
+			const problem = embedderOf(models) ? null : localModel.problem();
+			return problem === null ? told : { ...told, state: `error: ${problem}` };
+		},
 		async diskFree() {
 			const disk = await statfs(home).catch(() => null);
 			return disk ? disk.bavail * disk.bsize : null;
@@ -570,6 +593,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	);
 
 	// Recovery comes before the doors open.
+	await localModel.use(localModelDir());
 	await memory.start();
 	const { resumed } = await gateway.start();
 	if (resumed > 0) log.info("gateway.resumed", { turns: resumed });

@@ -19,7 +19,7 @@ export const defaults: Plain = {
 	},
 	alerts: { deliverTo: null, webhook: null },
 	observe: { callDays: 30, callMb: 512, eventDays: 30, otlp: null },
-	memory: { exchanges: 8, compress: 4, summaryLines: 12, archive: 4, recallSemantic: 2, recallKeyword: 2 },
+	memory: { exchanges: 8, compress: 4, summaryLines: 12, archive: 4, recallSemantic: 2, recallKeyword: 2, localModel: null },
 	agent: { maxSteps: 60, maxRounds: 3, plan: "auto", critique: { mode: "auto", maxRounds: 3 } },
 	heartbeat: { enabled: true, every: "30m", activeHours: "08:00-23:00", freeTimePerDay: 2, deliverTo: null },
 	channels: {},

@@ -17,6 +17,10 @@ export interface ConfigProblem {
 
 export interface Environment {
 	home: string;
+	/** The machine user's own directory: what `~` stands for. */
+	userHome: string;
+	/** Where things are kept that can be had again: `openlani` in XDG_CACHE_HOME or in `~/.cache`. */
+	cacheDir: string;
 	host: string | null;
 	port: number | null;
 	token: string | null;
@@ -81,6 +85,8 @@ export function readEnvironment(
 
 	return {
 		home: resolveHome(overrides.home ?? text("OPENLANI_HOME"), env),
+		userHome: userHomeOf(env),
+		cacheDir: resolve(text("XDG_CACHE_HOME") ?? resolve(userHomeOf(env), ".cache"), "openlani"),
 		host: overrides.host ?? text("OPENLANI_HOST"),
 		port,
 		token,
@@ -113,8 +119,10 @@ export function readEnvironment(
 	};
 }
 
+const userHomeOf = (env: Record<string, string | undefined>): string => env.HOME || homedir();
+
 function resolveHome(home: string | null, env: Record<string, string | undefined>): string {
-	const userHome = env.HOME || homedir();
+	const userHome = userHomeOf(env);
 	if (!home) return resolve(userHome, ".openlani");
 	return resolve(home === "~" || home.startsWith("~/") ? userHome + home.slice(1) : home);
 }

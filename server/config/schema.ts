@@ -254,6 +254,8 @@ export const sections = {
 			archive: whole(1, 200),
 			recallSemantic: whole(0, 50),
 			recallKeyword: whole(0, 50),
+			/** Directory of an embedding model on this machine; relative to the home. */
+			localModel: name().nullable(),
 		}),
 	agent: () =>
 		z.strictObject({

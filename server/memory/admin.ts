@@ -71,6 +71,8 @@ export interface MemoryAdmin {
 	exportPerson(key: MemoryKey): Promise<Record<string, string>>;
 	/** Reads a workspace of another agent (SOUL.md, USER.md, MEMORY.md, memory/YYYY-MM-DD.md) into ours. SOUL.md is never written, only offered. */
 	importWorkspace(folder: string): Promise<ImportReport>;
+	/** Another embedding model may be in force: what has no vector of it gets one, in the background. */
+	embedderChanged(): void;
 	/** The `embeddings` of status. */
 	status(): Promise<EmbeddingStatus>;
 	/** Resolves when no due background work is left (tests, shutdown of a one-off command). */

@@ -342,6 +342,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		profile: people.profile,
 		exportPerson: transfer.exportPerson,
 		importWorkspace: transfer.importWorkspace,
+		embedderChanged: vectors.wake,
 		status: vectors.status,
 		async settled() {
 			await background.settled();

@@ -30,7 +30,8 @@ export interface Vectors {
 	stop(): Promise<void>;
 }
 
-const questionMs = 2500;
+/** Less than a turn waits for its memories, so that words are still searched when the model is late. */
+const questionMs = 1000;
 const batchMs = 120_000;
 const questionsKept = 200;
 const lexicalBatch = 32;

@@ -2,7 +2,6 @@ import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { addToDiary, parseLine, withHead } from "../../../server/memory/lines.ts";
-import { createLocalEmbedder } from "../../../server/memory/local-embedder.ts";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
 import { endOfDay, instantOf } from "../../../server/memory/times.ts";
 import { exchange, inGroup, openMemory, privately, start, type TestMemory } from "./setup.ts";
@@ -146,37 +145,5 @@ describe("import and export", () => {
 			expect.arrayContaining(["facts.json", "facts.md", "memories.json", "exchanges.json", "profile.md", "diary/2026-03-05.md"]),
 		);
 		expect(JSON.parse(files["memories.json"] ?? "[]").length).toBeGreaterThan(2);
-	});
-});
-
-describe("a local embedding model", () => {
-	it("says what is missing: the files, then the package", async () => {
-		const test = await make();
-		const directory = join(test.dir, "model");
-		await expect(createLocalEmbedder({ directory })).rejects.toThrow(/config\.json is missing/);
-		await mkdir(join(directory, "onnx"), { recursive: true });
-		for (const file of ["config.json", "tokenizer.json", "onnx/model.onnx"]) await writeFile(join(directory, file), "{}");
-		const missing = await createLocalEmbedder({
-			directory,
-			load: async () => {
-				throw Object.assign(new Error("no"), { code: "ERR_MODULE_NOT_FOUND" });
-			},
-		});
-		await expect(missing.embed(["a"], { owner: "master", conversationId: null }, new AbortController().signal)).rejects.toThrow(
-			/not installed/,
-		);
-		const env = { allowRemoteModels: true, localModelPath: "" };
-		const works = await createLocalEmbedder({
-			directory,
-			load: async () => ({
-				env,
-				pipeline: async () => async (texts: string[]) => ({ tolist: () => texts.map((text) => [text.length, 1]) }),
-			}),
-		});
-		expect(await works.embed(["ab", "c"], { owner: "master", conversationId: null }, new AbortController().signal)).toEqual([
-			[2, 1],
-			[1, 1],
-		]);
-		expect(env).toEqual({ allowRemoteModels: false, localModelPath: `${test.dir}/` });
 	});
 });
