@@ -172,6 +172,19 @@ describe("the local model of the settings", () => {
 	}, 60_000);
 });
 
+describe("a model that answers late", () => {
+	it("costs a turn its meaning, not its words", async () => {
+		const embed = (_texts: string[], _whose: unknown, signal: AbortSignal) =>
+			new Promise<never>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+		const test = await openMemory({ embedder: () => ({ model: "late", embed }), recallMs: 2300 });
+		closers.push(test.remove, test.close);
+		await test.memory.importEntries([{ text: "The boat is named Albatross", at: start }]);
+		expect((await test.memory.recall(privately(), "boat Albatross")).map(({ by, text }) => `${by}: ${text}`)).toEqual([
+			"keyword: The boat is named Albatross",
+		]);
+	});
+});
+
 const real = transformersDir();
 describe.skipIf(real === null)("a real model through the real package", () => {
 	const cosine = (one: number[], other: number[]) => one.reduce((sum, value, index) => sum + value * (other[index] ?? 0), 0);
