@@ -11,21 +11,22 @@ import { requestCharsFor } from "./agent/limits.ts";
 import { saidOf } from "./agent/prompt.ts";
 import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
-import type { Exchange, Tier, ToolBox } from "./agent/types.ts";
+import type { ToolBox } from "./agent/types.ts";
 import type { Environment } from "./config/environment.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
 import { patient } from "./gateway/insist.ts";
-import { masterId } from "./gateway/people.ts";
+import { payerOf, sourceOf } from "./gateway/payer.ts";
+import { recentExchanges } from "./gateway/recent.ts";
 import { buildApp } from "./http/app.ts";
+import { displayHost, listen, StartRefused } from "./http/listen.ts";
 import { createPresenter } from "./http/presenter.ts";
 import { createSetupCode } from "./http/setup-code.ts";
 import { createMemory } from "./memory/create.ts";
 import { embedderOf } from "./memory/embedder.ts";
 import { createLocalModel, installHintOf } from "./memory/local-model.ts";
 import { keyOfOwner } from "./memory/scope.ts";
-import type { CallContext } from "./model/model.ts";
 import { createModels } from "./model/models.ts";
 import { createPriceBook } from "./model/prices.ts";
 import { detectLocal, listProviders } from "./model/providers.ts";
@@ -45,12 +46,13 @@ import { createPassFilter } from "./safety/filter.ts";
 import { createFuse } from "./safety/fuse.ts";
 import { createRedactor } from "./safety/redact.ts";
 import { redactTools } from "./safety/redact-tools.ts";
-import { type OpenStore, openStore } from "./store/open.ts";
+import { openStore } from "./store/open.ts";
 import type { Claim } from "./store/store.ts";
 import { createMemoryTools } from "./tools/memory/index.ts";
 import { createResults } from "./tools/results.ts";
 import { createBuiltinTools, createToolBox } from "./tools/tool-box.ts";
 import { version } from "./version.ts";
+import { agentNameOf } from "./workspace/agent-name.ts";
 import { lockHome, writeRuntime } from "./workspace/lock.ts";
 import { createPlanFile } from "./workspace/plan-file.ts";
 import { ensureToken } from "./workspace/token.ts";
@@ -71,14 +73,6 @@ export interface Daemon {
 	setupUrl: string | null;
 	/** Takes no new work, lets running turns reach a stored step (at most 10 s), closes everything. Safe to call twice. */
 	stop(): Promise<void>;
-}
-
-/** A start that cannot succeed, with one sentence for the person at the terminal. */
-export class StartRefused extends Error {
-	constructor(message: string) {
-		super(message);
-		this.name = "StartRefused";
-	}
 }
 
 const graceMs = 10_000;
@@ -612,7 +606,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const url = `http://${displayHost(host)}:${address.port}`;
 	await writeRuntime(home, {
 		pid: process.pid,
-		url: `http://${localHost(host)}:${address.port}`,
+		url: `http://${displayHost(host)}:${address.port}`,
 		startedAt: new Date(startedAt).toISOString(),
 	});
 	fuse.start();
@@ -644,68 +638,5 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	};
 }
 
-/** Finished exchanges from the message log, as memory would have kept them. */
-async function recentExchanges(store: OpenStore, conversationId: string, limit: number): Promise<Exchange[]> {
-	const { exchanges } = await store.messages.exchanges(conversationId, limit);
-	const conversation = await store.conversations.get(conversationId);
-	return exchanges.map(({ user, assistant }) => ({
-		id: assistant.turnId ?? assistant.id,
-		at: user[0]?.at ?? assistant.at,
-		channel: conversation?.channel ?? "web",
-		from: user[0]?.from ?? null,
-		said: saidOf(user),
-		replied: assistant.text,
-	}));
-}
-
-/** Who pays for a call: the master for themselves, everybody else with their own or their group's share. */
-async function payerOf(
-	store: OpenStore,
-	running: (turnId: string) => Claim | null,
-	context: CallContext,
-): Promise<{ tier: Tier; groupId: string | null; background?: boolean }> {
-	const claim = context.turnId ? running(context.turnId) : null;
-	if (claim)
-		return { tier: claim.turn.tier, groupId: claim.conversation.groupId, ...(sourceOf(claim) === "chat" ? {} : { background: true }) };
-	const turn = context.turnId ? await store.turns.get(context.turnId) : null;
-	const conversation = context.conversationId ? await store.conversations.get(context.conversationId) : null;
-	const person = !turn && context.personId ? await store.people.get(context.personId) : null;
-	const tier: Tier = turn?.tier ?? person?.tier ?? (context.personId === null || context.personId === masterId ? "master" : "known");
-	const background = turn !== null && turn.origin !== "human" && turn.origin !== "bot";
-	return { tier, groupId: conversation?.groupId ?? null, ...(background ? { background } : {}) };
-}
-
 /** The memory's tools, the rarer ones last. */
 const allOf = ({ core, further }: ReturnType<typeof createMemoryTools>) => [...core, ...further];
-
-/** The source that a turn's calls are booked under. */
-function sourceOf(claim: Claim): "chat" | "heartbeat" | "alarm" | "job" {
-	const { origin } = claim.turn;
-	return origin === "heartbeat" || origin === "alarm" || origin === "job" ? origin : "chat";
-}
-
-async function listen(app: Awaited<ReturnType<typeof buildApp>>, host: string, port: number): Promise<void> {
-	try {
-		await app.listen({ host, port });
-	} catch (error) {
-		const { code } = error as NodeJS.ErrnoException;
-		if (code === "EADDRINUSE")
-			throw new StartRefused(
-				`Port ${port} on ${host} is taken: another program, or another OpenLani, listens there. Use --port N (0 picks a free one).`,
-			);
-		if (code === "EACCES") throw new StartRefused(`Port ${port} may not be used by this user. Use a port above 1023.`);
-		if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") throw new StartRefused(`This machine has no address ${host} to listen on.`);
-		throw error;
-	}
-}
-
-const bracketed = (host: string) => (host.includes(":") ? `[${host}]` : host);
-const displayHost = (host: string) => bracketed(host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host);
-const localHost = displayHost;
-
-/** The name in IDENTITY.md's first heading or `name:` line; "Lani" where there is none. */
-function agentNameOf(identity: string): string {
-	const named =
-		/^\s*[-*]?\s*\**(?:name|名字|姓名)\**\s*[:：]\s*\**\s*(.+?)\s*\**\s*$/im.exec(identity)?.[1] ?? /^#\s+(.+?)\s*$/m.exec(identity)?.[1];
-	return named && named.length <= 40 ? named : "Lani";
-}

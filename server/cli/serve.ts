@@ -1,5 +1,6 @@
 import type { Environment } from "../config/environment.ts";
-import { StartRefused, startDaemon } from "../daemon.ts";
+import { startDaemon } from "../daemon.ts";
+import { StartRefused } from "../http/listen.ts";
 import { NewerSchemaError } from "../store/sqlite.ts";
 import { HomeLocked } from "../workspace/lock.ts";
 
@@ -41,6 +42,10 @@ export async function serve(environment: Environment, options: { quiet?: boolean
 			() => ended?.(1),
 		);
 	}
+	// A fault of ours in work that nobody waits for: said, and survived. What matters is in the store.
+	process.on("unhandledRejection", (error) => {
+		process.stderr.write(`OpenLani: an error that nobody waited for: ${(error as Error)?.stack ?? String(error)}\n`);
+	});
 	process.on("SIGINT", onSignal);
 	process.on("SIGTERM", onSignal);
 	try {

@@ -5,6 +5,7 @@ import type { Calendar } from "../../observe/day.ts";
 import type { Fuse, FuseState } from "../../safety/fuse.ts";
 import type { AlertRow, Ledger } from "../../store/ledger-store.ts";
 import type { App } from "../context.ts";
+import { AlertItem, FuseDay, PriceItem, UsageRow } from "../contract.ts";
 import { HttpProblem, notFound } from "../problem.ts";
 import { before, Id, limit } from "./schemas.ts";
 
@@ -20,68 +21,10 @@ export interface LedgerRouteDeps {
 	changed?(): void;
 }
 
-const UsageRow = z.object({
-	key: z.string(),
-	calls: z.number().int(),
-	inputTokens: z.number(),
-	cachedTokens: z.number(),
-	outputTokens: z.number(),
-	reasoningTokens: z.number(),
-	/** Null = no call of this row has a known price. */
-	cost: z.number().nullable(),
-	currency: z.string(),
-	costs: z.record(z.string(), z.number()),
-	unpricedTokens: z.number(),
-	estimatedTokens: z.number(),
-});
-
-const Alert = z.object({
-	id: z.string(),
-	kind: z.string(),
-	severity: z.enum(["info", "warn", "error"]),
-	state: z.enum(["open", "resolved"]),
-	message: z.object({ en: z.string(), zh: z.string() }),
-	conversation: z.string().nullable(),
-	turnId: z.string().nullable(),
-	openedAt: z.string(),
-	lastAt: z.string(),
-	resolvedAt: z.string().nullable(),
-	ackedAt: z.string().nullable(),
-	count: z.number().int(),
-});
-
-/** Per million tokens, with where it comes from and the day of that source; `price` null = unknown. */
-const PriceRow = z.object({
-	model: z.string(),
-	price: z
-		.object({
-			input: z.number(),
-			cachedInput: z.number(),
-			output: z.number(),
-			currency: z.string(),
-			source: z.enum(["config", "table", "demo"]),
-			asOf: z.string().nullable(),
-			url: z.string().nullable(),
-			varies: z.boolean(),
-		})
-		.nullable(),
-});
-
-const FuseAnswer = z.object({
-	limitTokens: z.number().nullable(),
-	usedTokens: z.number(),
-	reservedTokens: z.number(),
-	limitCost: z.number().nullable(),
-	usedCost: z.number(),
-	currency: z.string(),
-	unpricedTokens: z.number(),
-	state: z.enum(["ok", "warn", "blown"]),
-	blownBy: z.string().nullable(),
-	resetsAt: z.string(),
-});
+const FuseAnswer = FuseDay.omit({ raises: true });
 
 const iso = (at: number): string => new Date(at).toISOString();
-const toAlert = (row: AlertRow): z.infer<typeof Alert> => ({
+const toAlert = (row: AlertRow): AlertItem => ({
 	id: row.id,
 	kind: row.kind,
 	severity: row.severity,
@@ -138,7 +81,7 @@ export function ledgerRoutes(app: App, deps: LedgerRouteDeps): void {
 		{
 			schema: {
 				querystring: z.object({ state: z.enum(["open", "resolved"]).optional(), before, limit }),
-				response: { 200: z.object({ alerts: z.array(Alert) }) },
+				response: { 200: z.object({ alerts: z.array(AlertItem) }) },
 			},
 		},
 		async ({ query }) => {
@@ -148,7 +91,7 @@ export function ledgerRoutes(app: App, deps: LedgerRouteDeps): void {
 		},
 	);
 
-	app.post("/api/v1/alerts/:id/ack", { schema: { params: Id, response: { 200: Alert } } }, async ({ params }) => {
+	app.post("/api/v1/alerts/:id/ack", { schema: { params: Id, response: { 200: AlertItem } } }, async ({ params }) => {
 		const row = await ledger.alerts.ack(params.id, clock.now());
 		if (row === null) throw notFound("alert");
 		return toAlert(row);
@@ -159,7 +102,7 @@ export function ledgerRoutes(app: App, deps: LedgerRouteDeps): void {
 		{
 			schema: {
 				response: {
-					200: FuseAnswer.extend({ raises: z.array(z.object({ at: z.string(), tokens: z.number(), cost: z.number(), by: z.string() })) }),
+					200: FuseDay,
 				},
 			},
 		},
@@ -190,7 +133,7 @@ export function ledgerRoutes(app: App, deps: LedgerRouteDeps): void {
 
 	const { prices } = deps;
 	if (prices)
-		app.get("/api/v1/prices", { schema: { response: { 200: z.object({ prices: z.array(PriceRow) }) } } }, async () => ({
+		app.get("/api/v1/prices", { schema: { response: { 200: z.object({ prices: z.array(PriceItem) }) } } }, async () => ({
 			prices: await prices(),
 		}));
 
