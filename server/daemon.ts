@@ -127,6 +127,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		createLog({ dir: join(home, "logs"), level: environment.logLevel, quiet: options.quiet ?? options.inProcess ?? false, clock, redact }),
 		(it) => it.close(),
 	);
+	for (const { key, message } of environment.problems) log.warn("environment.problem", { message: `${key} ${message}` });
 	const workspace = createWorkspace({ home, clock, log });
 	const config = opened("config", await createConfigService({ environment, clock, log, watch: !options.inProcess }), (it) => it.close());
 	const settings = () => config.current();

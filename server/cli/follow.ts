@@ -10,6 +10,8 @@ export interface TurnView {
 	tool?(tool: ToolLine): void;
 	plan?(items: PlanItem[]): void;
 	round?(round: number): void;
+	/** It was put aside until the daily limit is reset or raised. */
+	held?(): void;
 }
 
 export interface EndedTurn {
@@ -65,6 +67,7 @@ export async function follow(client: Client, conversationId: string): Promise<Fo
 						if (frame.state === "finished") view.stepEnded?.(frame.step);
 						return;
 					case "turn":
+						if (frame.state === "queued") view.held?.();
 						if (frame.state === "done" || frame.state === "failed" || frame.state === "stopped") ended.abort();
 						return;
 					default:

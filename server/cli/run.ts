@@ -72,12 +72,14 @@ export const command: Command = {
 					io.signal,
 				);
 				const timeUp = timeoutMs === null ? null : AbortSignal.timeout(timeoutMs);
-				let stopped: "time" | "signal" | null = null;
-				const view = input.on("quiet") ? {} : progress(io);
+				let stopped: "time" | "signal" | "limit" | null = null;
+				// Nobody at a terminal waits until midnight.
+				const held = new AbortController();
+				const view = { ...(input.on("quiet") ? {} : progress(io)), held: () => held.abort() };
 				let ended = await follower
-					.until(turnId, view, timeUp ? AbortSignal.any([io.signal, timeUp]) : io.signal)
+					.until(turnId, view, AbortSignal.any([io.signal, held.signal, ...(timeUp ? [timeUp] : [])]))
 					.catch(async (error: unknown) => {
-						stopped = timeUp?.aborted ? "time" : io.signal.aborted ? "signal" : null;
+						stopped = timeUp?.aborted ? "time" : io.signal.aborted ? "signal" : held.signal.aborted ? "limit" : null;
 						if (stopped === null) throw error;
 						await client.stop(conversation.id, AbortSignal.timeout(5000));
 						return null;
@@ -105,6 +107,14 @@ export const command: Command = {
 					};
 					io.stdout.write(`${JSON.stringify(result)}\n`);
 				} else if (text !== "") (code === 1 ? io.stderr : io.stdout).write(`${text}\n`);
+				if (stopped === "limit")
+					note(
+						io,
+						say(io, {
+							en: "The daily limit is reached: not done. Raise it in the console, or run it again after the reset.",
+							zh: "已达到每日上限，任务没有执行。可以在控制台提高上限，或等重置后再运行。",
+						}),
+					);
 				if (stopped === "time")
 					note(
 						io,

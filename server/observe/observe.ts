@@ -99,7 +99,9 @@ export function createObserve(options: ObserveOptions): Observe {
 		watchdog,
 		metrics,
 		onCall(call) {
-			watchdog.called(call);
+			// The test of a model that is not in use yet is nobody's call and no incident.
+			const { conversationId, turnId, personId } = call.context;
+			if (conversationId ?? turnId ?? personId) watchdog.called(call);
 			metrics.called(call);
 			tracer?.called(call);
 			log.local().debug("model.called", {

@@ -164,6 +164,21 @@ describe("messages", () => {
 		expect(shown(state)).toEqual([]);
 	});
 
+	it("shows nothing of an answer that a replay brings as taken back already", () => {
+		const state = feed(
+			emptyChat,
+			frames(
+				1,
+				turn("running"),
+				step(1, "started"),
+				tool("r1", 1, "done"),
+				turn("done"),
+				arrives(message("m2", { role: "assistant", turnId: "t1", superseded: true })),
+			),
+		);
+		expect(shown(state)).toEqual([]);
+	});
+
 	it("forgets a deleted conversation", () => {
 		const state = feed(
 			emptyChat,

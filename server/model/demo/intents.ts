@@ -264,7 +264,8 @@ const THEN = /\s*(?:[;；]\s*|\n+|,?\s+(?:and\s+)?then\s+|[，。]?\s*(?:然后|
 /** What a message asks for, in order. Several wishes joined by "then" are several intents, if every one of them is understood. */
 export function intentsOf(reading: Reading): Intent[] {
 	const said = reading.said.replace(/\n*\[(?:image|audio|video|file): [^\]]+\]/g, "").trim();
-	if (said === "") return [];
+	// A denial is no wish, whatever words stand in it.
+	if (said === "" || /^(?:Denied: |已拒绝：)/.test(said)) return [];
 	const parts = said.includes("```") ? [said] : said.split(THEN).filter((part) => part.trim() !== "");
 	if (parts.length > 1 && parts.length <= 6) {
 		const intents = parts.map((part) => one(part.trim(), reading));

@@ -164,6 +164,10 @@ describe("the demo model", () => {
 			calls: [],
 			text: "All right, I leave it: nothing was changed.",
 		});
+		expect(await play(`已拒绝：forget {"id":"f1"}。不要执行。${note}`, { offered })).toMatchObject({
+			calls: [],
+			text: "好的，那就不做，什么都没有改动。",
+		});
 	});
 
 	it.each(["don't forget to call Anna", "I forget her name", "forget it", "我忘了带钥匙", "忘记带钥匙了"])(

@@ -223,7 +223,7 @@ function eachPending(state: ChatState, clientId: string, change: (thread: Thread
 }
 
 function applyMessage(thread: Thread, message: Message): Thread {
-	if (message.superseded) return supersede(thread, [message.id]);
+	if (message.superseded) return supersede(thread, [message.id], message.role === "user" ? null : message.turnId);
 	const pending = thread.pending.filter(
 		(one) => one.messageId !== message.id && (message.clientId === null || one.clientId !== message.clientId),
 	);
@@ -237,9 +237,11 @@ function applyMessage(thread: Thread, message: Message): Thread {
 	};
 }
 
-function supersede(thread: Thread, ids: string[]): Thread {
+/** `turnId`: the turn of an answer that comes as taken back already (a replay), so that nothing of it stays. */
+function supersede(thread: Thread, ids: string[], turnId: string | null = null): Thread {
 	const set = new Set(ids);
 	const turnIds = new Set(thread.messages.filter((message) => set.has(message.id)).map((message) => message.turnId));
+	if (turnId) turnIds.add(turnId);
 	return {
 		...thread,
 		messages: thread.messages.filter((message) => !set.has(message.id)),
