@@ -1,5 +1,15 @@
 import { ArrowUp, Paperclip, Square, X } from "lucide-react";
-import { type ClipboardEvent, type FormEvent, type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import {
+	type ClipboardEvent,
+	type FormEvent,
+	type KeyboardEvent,
+	useEffect,
+	useEffectEvent,
+	useId,
+	useLayoutEffect,
+	useRef,
+	useState,
+} from "react";
 import { useTranslation } from "react-i18next";
 import type { Attachment, Message } from "../../../../server/http/contract.ts";
 import { useStatus } from "../../app/session.tsx";
@@ -81,7 +91,18 @@ export function Composer({ place, model, onModel, running, editing, onCancelEdit
 		onCancelEdit();
 	}
 
+	/** Enter pressed while a file is still on its way: sent as soon as it is there, unless it fails. */
+	const [wanted, setWanted] = useState(false);
+	const failed = uploads.items.some((item) => item.error !== null);
+	const sendNow = useEffectEvent(() => void send());
+	useEffect(() => {
+		if (!wanted || uploads.busy) return;
+		setWanted(false);
+		if (!failed) sendNow();
+	}, [wanted, uploads.busy, failed]);
+
 	async function send(): Promise<void> {
+		if (uploads.busy) setWanted(true);
 		if (!ready) return;
 		setSending(true);
 		const sent = await onSend({ text: text.trim(), attachments: uploads.done, model });
@@ -103,7 +124,10 @@ export function Composer({ place, model, onModel, running, editing, onCancelEdit
 			isComposing: nativeEvent.isComposing || composing.current,
 			timeStamp: nativeEvent.timeStamp,
 		};
-		if (isSendKey(press, composedAt.current)) {
+		const sends = isSendKey(press, composedAt.current);
+		// It is one key press that may still belong to the input method: the next one is meant, however quick it comes.
+		composedAt.current = null;
+		if (sends) {
 			event.preventDefault();
 			void send();
 		} else if (event.key === "Escape" && editing && !press.isComposing) {
