@@ -8,6 +8,7 @@ import { type Meter, ModelError, type ModelEvent, type ModelReply, type ModelReq
 import { AttemptFailed, type Client } from "./openai/client.ts";
 import type { Learned } from "./openai/quirks.ts";
 import { type Written, writeChat } from "./openai/writer.ts";
+import { providerOf } from "./providers.ts";
 import { maskKey } from "./redact.ts";
 import { DEFAULT_CONTEXT_TOKENS, type ModelSettings } from "./settings.ts";
 import type { TokenCounter } from "./tokens.ts";
@@ -300,8 +301,16 @@ export function createEngine(deps: EngineDeps): Engine {
 
 	async function* demoAttempt(settings: ModelSettings, run: Run): AsyncGenerator<ModelEvent> {
 		yield* announce(settings, run);
-		const shown = { model: settings.model, tools: run.request.tools.map((tool) => tool.name), messages: run.request.messages };
-		const estimated = tokens.count(settings.model, JSON.stringify(shown));
+		// Recorded as every other call is, so that it can be read, reported and replayed like one.
+		const { shown, json } = await writeChat(run.request, {
+			modelName: settings.model,
+			quirks: providerOf(settings.provider).quirks,
+			sendsImages: false,
+			maxOutputTokens: settings.limits.maxOutputTokens,
+			readAsset: deps.readAsset,
+			extraOf: () => undefined,
+		});
+		const estimated = tokens.count(settings.model, json);
 		const { reply } = yield* metered(deps, settings, null, shown, estimated, run, deps.demo.answer(run.request, run.signal));
 		yield { type: "end", reply };
 	}
