@@ -447,7 +447,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			redact.add(config.secrets());
 			models.update({ models: modelsOf(now), roles: now.roles });
 			prices.override(overrides(now));
-			void localModel.use(localModelDir()).then(() => memory.embedderChanged());
+			void localModel
+				.use(localModelDir())
+				.then(() => memory.embedderChanged())
+				.catch((error: unknown) => log.error("memory.local-model-failed", { message: (error as Error).message }));
 			log.info("config.changed", { changed: change.changed, restartNeeded: change.restartNeeded });
 			void publishStatus();
 		}),
@@ -623,7 +626,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	opened("pruning", pruning, clearInterval);
 	// What a first answer may need but a start must not wait for.
 	void prices.load();
-	void models.warm();
+	void models.warm().catch((error: unknown) => log.warn("models.not-warm", { message: (error as Error).message }));
 	void tokens.load().catch((error: unknown) => log.warn("calibration.not-read", { message: (error as Error).message }));
 	void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
 

@@ -1,7 +1,7 @@
 /** Looks at what should be happening: turns that stand still, people who wait, models, keys, tools and channels that fail, money, disk, clock. */
 import { statfs } from "node:fs/promises";
 import type { LiveFrame, Status } from "../http/contract.ts";
-import type { Fuse, FuseEvent } from "../safety/fuse.ts";
+import type { Fuse, FuseEvent, FuseState } from "../safety/fuse.ts";
 import type { Ledger } from "../store/ledger-store.ts";
 import type { TurnStore } from "../store/store.ts";
 import type { Alerts } from "./alerts.ts";
@@ -56,6 +56,13 @@ export function isUnusual(today: number, history: number[]): boolean {
 	if (history.length < 3) return false;
 	const mean = history.reduce((sum, value) => sum + value, 0) / history.length;
 	return today > 50_000 && today > 3 * mean && today > 1.5 * Math.max(...history);
+}
+
+/** Whether a warning ("DAY THRESHOLD") still says what is: a new day or a larger limit ends it. */
+function stillWarns(state: FuseState, incident: string): boolean {
+	const [day, threshold] = incident.split(" ");
+	const beyond = (used: number, limit: number | null) => limit !== null && used >= limit * Number(threshold);
+	return day === state.day && (beyond(state.usedTokens, state.limitTokens) || beyond(state.usedCost, state.limitCost));
 }
 
 export function createWatchdog(options: WatchdogOptions): Watchdog {
@@ -214,7 +221,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 		} else if (event.type === "opened" && event.reason !== "room") {
 			for (const kind of ["fuse-blown", "fuse-warning"])
 				for (const incident of alerts.openOf(kind))
-					if (kind === "fuse-blown" || !incident.startsWith(state.day)) say(alerts.resolve(kind, incident));
+					if (kind === "fuse-blown" || !stillWarns(state, incident)) say(alerts.resolve(kind, incident));
 		}
 	}
 

@@ -226,6 +226,11 @@ describe("the watchdog", () => {
 		expect(sent.at(-1)).toContain("8,000 / 10,000");
 		hooks.fuse?.({ type: "opened", reason: "raise", state });
 		expect(await open()).toEqual(["fuse-warning"]);
+		// A raise that leaves the day far from its limit ends the warning as well.
+		hooks.fuse?.({ type: "opened", reason: "raise", state: { ...state, limitTokens: 100_000 } });
+		expect(await open()).toEqual([]);
+		hooks.fuse?.({ type: "warned", threshold: 0.8, limit: "tokens", state });
+		expect(await open()).toEqual(["fuse-warning"]);
 		hooks.fuse?.({ type: "opened", reason: "day", state: { ...state, day: "2026-12-01" } });
 		expect(await open()).toEqual([]);
 	});
