@@ -6,7 +6,15 @@ import type { Tier } from "../agent/types.ts";
 import type { CallSource, CallStart } from "../model/model.ts";
 import type { Calendar } from "../observe/day.ts";
 import { isBlown, roomOf } from "../store/ledger-rules.ts";
-import { backgroundSources, type DayLimits, type DayState, type Ledger, type Limit, type OpenOutcome } from "../store/ledger-store.ts";
+import {
+	backgroundSources,
+	type DayLimits,
+	type DayState,
+	type DayUse,
+	type Ledger,
+	type Limit,
+	type OpenOutcome,
+} from "../store/ledger-store.ts";
 import { fuseSentence } from "./fuse-sentence.ts";
 
 /** `budget` and `people.dailyShare` of config.yaml. */
@@ -89,7 +97,7 @@ export interface Fuse {
 		signal?: AbortSignal,
 	): Promise<void>;
 	/** Told after each settlement: wakes calls that wait for room and gives the warnings that are due. */
-	settled(day: DayState): Promise<void>;
+	settled(day: DayUse): Promise<void>;
 	/** A cost in the budget's currency, or null when that cannot be said. */
 	inBudgetCurrency(cost: { cost: number; currency: string } | null): number | null;
 	state(): Promise<FuseState>;
@@ -117,7 +125,7 @@ export class FuseRefusal extends Error {
 }
 
 export interface FuseOptions {
-	ledger: Pick<Ledger, "reserve" | "day" | "share" | "raise" | "warn" | "tellOnce">;
+	ledger: Pick<Ledger, "reserve" | "day" | "use" | "share" | "raise" | "warn" | "tellOnce">;
 	budget: () => FuseBudget;
 	calendar: Calendar;
 	/** Zone named in sentences. */
@@ -139,6 +147,8 @@ export function shareOf(payer: Payer, shares: FuseBudget["dailyShare"]): { share
 	};
 }
 
+/** How old what is known of the day may be for letting a turn begin, ms. Its calls are decided by the ledger anyway. */
+const knownMs = 1_000;
 /** How long a turn waits when calls in flight hold the rest of the day, unless one of them ends before. */
 const crowdedMs = 30_000;
 
@@ -153,6 +163,8 @@ export function createFuse(options: FuseOptions): Fuse {
 	let crowded = false;
 	/** Counts settlements and openings: one that comes between a question and the wait for its answer is not missed. */
 	let changes = 0;
+	/** The day as the last settlement left it. */
+	let known: { use: DayUse; at: number } | null = null;
 	let timer: NodeJS.Timeout | null = null;
 
 	const today = (): string => calendar.dayOf(clock.now());
@@ -191,6 +203,8 @@ export function createFuse(options: FuseOptions): Fuse {
 			resetsAt: calendar.nextStart(clock.now()),
 		};
 	}
+
+	const stateOn = async (day: string): Promise<FuseState> => stateOf(await ledger.day(day));
 
 	function emit(event: FuseEvent): void {
 		for (const listener of listeners) {
@@ -266,13 +280,14 @@ export function createFuse(options: FuseOptions): Fuse {
 			if (outcome.outcome === "wait") crowded = true;
 			if (outcome.outcome === "refused" && !background && (outcome.limit === "tokens" || outcome.limit === "cost")) {
 				wasBlown = true;
+				known = null;
 				options.log?.warn("fuse.blown", { limit: outcome.limit, day, source: ask.payer.source });
-				emit({ type: "blown", state: stateOf(await ledger.day(day)), payer: ask.payer });
+				emit({ type: "blown", state: await stateOn(day), payer: ask.payer });
 				wake();
 			}
 			if (background && outcome.limit === "people" && reserveTold !== day) {
 				reserveTold = day;
-				emit({ type: "reserve-reached", state: stateOf(await ledger.day(day)) });
+				emit({ type: "reserve-reached", state: await stateOn(day) });
 			}
 			throw refusal(outcome.limit);
 		}
@@ -286,11 +301,12 @@ export function createFuse(options: FuseOptions): Fuse {
 		return rate === undefined ? null : cost.cost * rate;
 	}
 
-	async function settled(day: DayState): Promise<void> {
+	async function settled(day: DayUse): Promise<void> {
+		known = { use: day, at: clock.now() };
 		wake();
 		if (crowded) {
 			crowded = false;
-			emit({ type: "opened", reason: "room", state: stateOf(day) });
+			emit({ type: "opened", reason: "room", state: await stateOn(day.day) });
 		}
 		const room = roomOf(day, limitsFor(master));
 		const parts = { tokens: room.tokens ? day.usedTokens / room.tokens : 0, cost: room.cost ? day.usedCost / room.cost : 0 };
@@ -298,14 +314,46 @@ export function createFuse(options: FuseOptions): Fuse {
 		const due = budget().warnAt.filter((threshold) => parts[limit] >= threshold && !day.warned.includes(threshold));
 		if (due.length === 0) return;
 		const fresh = await ledger.warn(day.day, due);
+		if (fresh.length === 0) return;
+		const state = await stateOn(day.day);
 		for (const threshold of fresh.sort((a, b) => a - b)) {
 			options.log?.warn("fuse.warning", { threshold, limit, usedTokens: day.usedTokens, usedCost: day.usedCost });
-			emit({ type: "warned", threshold, limit, state: stateOf(day) });
+			emit({ type: "warned", threshold, limit, state });
 		}
 	}
 
+	async function judge(payer: Payer, day: DayUse): Promise<Admission> {
+		const limits = limitsFor(payer);
+		const { whenBlown = "wait", dailyShare } = budget();
+		const refuse = (limit: Limit): Admission => ({
+			admitted: false,
+			limit,
+			resetsAt: calendar.nextStart(clock.now()),
+			policy: whenBlown,
+		});
+		if (isBlown(day, limits)) return refuse(day.blownBy ?? "tokens");
+		if (crowded) return { admitted: false, limit: "room", resetsAt: clock.now() + crowdedMs, policy: "wait" };
+		const mine = shareOf(payer, dailyShare);
+		if (mine && mine.tokens !== null) {
+			const { usedTokens } = await ledger.share(day.day, mine.share);
+			if (usedTokens >= mine.tokens) return refuse("share");
+		}
+		if (isBackground(payer)) {
+			// Once turned away it stays away: a smaller piece that would still fit is not worth a turn that ends in the middle.
+			if (reserveTold === day.day) return refuse("people");
+			const room = roomOf(day, limits);
+			const part = 1 - limits.reserveForPeople;
+			if (
+				(room.tokens !== null && day.usedTokens >= room.tokens * part) ||
+				(room.cost !== null && day.usedCost >= room.cost * part && room.cost > 0)
+			)
+				return refuse("people");
+		}
+		return { admitted: true };
+	}
+
 	async function tick(): Promise<void> {
-		const state = stateOf(await ledger.day(today()));
+		const state = await stateOn(today());
 		const newDay = seenDay !== null && seenDay !== state.day;
 		seenDay = state.day;
 		const mended = wasBlown && state.state !== "blown";
@@ -318,47 +366,23 @@ export function createFuse(options: FuseOptions): Fuse {
 
 	return {
 		async admits(payer) {
-			const day = await ledger.day(today());
-			const limits = limitsFor(payer);
-			const { whenBlown = "wait", dailyShare } = budget();
-			const refuse = (limit: Limit): Admission => ({
-				admitted: false,
-				limit,
-				resetsAt: calendar.nextStart(clock.now()),
-				policy: whenBlown,
-			});
-			if (isBlown(day, limits)) return refuse(day.blownBy ?? "tokens");
-			if (crowded) return { admitted: false, limit: "room", resetsAt: clock.now() + crowdedMs, policy: "wait" };
-			const mine = shareOf(payer, dailyShare);
-			if (mine && mine.tokens !== null) {
-				const { usedTokens } = await ledger.share(day.day, mine.share);
-				if (usedTokens >= mine.tokens) return refuse("share");
-			}
-			if (isBackground(payer)) {
-				// Once turned away it stays away: a smaller piece that would still fit is not worth a turn that ends in the middle.
-				if (reserveTold === day.day) return refuse("people");
-				const room = roomOf(day, limits);
-				const part = 1 - limits.reserveForPeople;
-				if (
-					(room.tokens !== null && day.usedTokens >= room.tokens * part) ||
-					(room.cost !== null && day.usedCost >= room.cost * part && room.cost > 0)
-				)
-					return refuse("people");
-			}
-			return { admitted: true };
+			const day = today();
+			const recent = known?.use.day === day && Math.abs(clock.now() - known.at) < knownMs ? known.use : null;
+			const guess = recent && (await judge(payer, recent));
+			// Only a yes may rest on what is known: somebody may have raised the limit elsewhere.
+			return guess?.admitted ? guess : judge(payer, await ledger.use(day));
 		},
 		tellOnce: (who) => ledger.tellOnce(today(), who),
 		sentence: (admission, locale) => fuseSentence(admission, locale, options.timezone()),
 		reserve,
 		settled,
 		inBudgetCurrency,
-		async state() {
-			return stateOf(await ledger.day(today()));
-		},
+		state: () => stateOn(today()),
 		async raise({ tokens = 0, cost = 0, by }) {
 			const day = await ledger.raise(today(), { tokens, cost, by, at: clock.now() });
 			wasBlown = false;
 			reserveTold = null;
+			known = null;
 			options.log?.warn("fuse.raised", { tokens, cost, by, day: day.day });
 			const state = stateOf(day);
 			wake();

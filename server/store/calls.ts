@@ -1,5 +1,5 @@
 import type { Kysely, Selectable } from "kysely";
-import { clean, fromJson } from "./json.ts";
+import { fromJson } from "./json.ts";
 import type { CallTable, Database } from "./schema.ts";
 import type { CallRow, CallStore } from "./store.ts";
 
@@ -58,66 +58,8 @@ function toCallRow(row: Summary): CallRow {
 	};
 }
 
-export function createCalls(db: Kysely<Database>): CallStore {
+export function createCalls(db: Kysely<Database>): Pick<CallStore, "get" | "list"> {
 	return {
-		async open(id, start) {
-			await db
-				.insertInto("calls")
-				.values({
-					id,
-					turn_id: start.context.turnId,
-					conversation_id: start.context.conversationId,
-					person_id: start.context.personId,
-					source: start.context.source,
-					model: start.model,
-					model_name: start.modelName,
-					at: start.startedAt,
-					// Until it is settled, an open call counts as what it may cost at the most.
-					input_tokens: start.estimatedInputTokens,
-					cached_tokens: 0,
-					output_tokens: start.maxOutputTokens,
-					reasoning_tokens: 0,
-					estimated: 1,
-					cost: null,
-					currency: "USD",
-					attempt: start.attempt,
-					key: start.key,
-					state: "open",
-					request: clean(JSON.stringify(start.request)),
-				})
-				.execute();
-		},
-
-		async close(id, end) {
-			const usage = end.usage ?? {
-				inputTokens: 0,
-				cachedTokens: 0,
-				outputTokens: 0,
-				reasoningTokens: 0,
-				estimated: false,
-				cost: 0,
-				currency: "USD",
-			};
-			await db
-				.updateTable("calls")
-				.set({
-					input_tokens: usage.inputTokens,
-					cached_tokens: usage.cachedTokens,
-					output_tokens: usage.outputTokens,
-					reasoning_tokens: usage.reasoningTokens,
-					estimated: usage.estimated ? 1 : 0,
-					cost: usage.cost,
-					currency: usage.currency,
-					ms: end.ms,
-					first_byte_ms: end.firstByteMs,
-					state: end.error ? "failed" : "done",
-					error: end.error ? `${end.error.kind}: ${clean(end.error.message)}` : null,
-					response: end.response === undefined ? null : clean(JSON.stringify(end.response)),
-				})
-				.where("id", "=", id)
-				.execute();
-		},
-
 		async get(id) {
 			const row = await db.selectFrom("calls").selectAll().where("id", "=", id).executeTakeFirst();
 			return row

@@ -2,14 +2,17 @@ import { type Kysely, sql } from "kysely";
 import { clean, fromJson } from "./json.ts";
 import { toMessageRow } from "./messages.ts";
 import type { Database } from "./schema.ts";
+import { run } from "./sql.ts";
 import type { EventRow, EventStore } from "./store.ts";
+import type { Write } from "./writer.ts";
 
 const levels: EventRow["level"][] = ["trace", "debug", "info", "warn", "error"];
 /** Events are written within moments of being said; a message older than this before the last event was told. */
 const unannouncedMs = 60_000;
 const sequenceKey = "events.reserved";
 
-export function createEvents(db: Kysely<Database>): EventStore {
+/** `write` lets a batch share its transaction with what else is written in the moment. */
+export function createEvents(db: Kysely<Database>, write: Write): EventStore {
 	return {
 		async reserve(count) {
 			const row = await db
@@ -23,21 +26,20 @@ export function createEvents(db: Kysely<Database>): EventStore {
 
 		async append(rows) {
 			if (rows.length === 0) return;
-			await db
-				.insertInto("events")
-				.values(
-					rows.map((row) => ({
-						seq: row.seq,
-						at: row.at,
-						type: row.type,
-						level: levels.indexOf(row.level),
-						conversation_id: row.conversationId,
-						turn_id: row.turnId,
-						body: clean(JSON.stringify(row.body)),
-					})),
-				)
-				.onConflict((conflict) => conflict.column("seq").doNothing())
-				.execute();
+			await write(async (trx) => {
+				for (const row of rows)
+					await run(
+						trx,
+						"insert into events (seq, at, type, level, conversation_id, turn_id, body) values (?, ?, ?, ?, ?, ?, ?) on conflict (seq) do nothing",
+						row.seq,
+						row.at,
+						row.type,
+						levels.indexOf(row.level),
+						row.conversationId,
+						row.turnId,
+						clean(JSON.stringify(row.body)),
+					);
+			});
 		},
 
 		async list(filter) {

@@ -1,8 +1,8 @@
 /** Whether a call fits into the day. Pure: the ledger asks it inside the transaction that stores the reservation. */
-import type { DayLimits, DayState, Limit, OpenOutcome, Reservation } from "./ledger-store.ts";
+import type { DayLimits, DayState, DayUse, Limit, OpenOutcome, Reservation } from "./ledger-store.ts";
 
 /** The day's limits with what was raised. Null = no limit. */
-export function roomOf(day: DayState, limits: DayLimits): { tokens: number | null; cost: number | null } {
+export function roomOf(day: DayUse, limits: DayLimits): { tokens: number | null; cost: number | null } {
 	return {
 		tokens: limits.tokens === null ? null : limits.tokens + day.raisedTokens,
 		cost: limits.cost === null ? null : limits.cost + day.raisedCost,
@@ -10,7 +10,7 @@ export function roomOf(day: DayState, limits: DayLimits): { tokens: number | nul
 }
 
 /** A blown fuse holds until a raise, the next day, or a limit that has grown since in the configuration. */
-export function isBlown(day: DayState, limits: DayLimits): boolean {
+export function isBlown(day: DayUse, limits: DayLimits): boolean {
 	if (day.blownAt === null || (day.blownBy !== "tokens" && day.blownBy !== "cost")) return false;
 	const limit = roomOf(day, limits)[day.blownBy];
 	return limit !== null && limit <= (day.blownLimit ?? limit);

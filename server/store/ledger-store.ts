@@ -35,14 +35,12 @@ export type Limit = "tokens" | "cost" | "share" | "people" | "room";
  */
 export type OpenOutcome = { outcome: "open" } | { outcome: "wait" | "refused"; limit: Limit } | { outcome: "blown"; limit: Limit };
 
-export interface DayState {
+/** What of a day is spent, and what became of its limits. */
+export interface DayUse {
 	day: string;
 	usedTokens: number;
-	/** Sum of the reservations that are not settled. */
-	reservedTokens: number;
 	/** In the budget's currency. */
 	usedCost: number;
-	reservedCost: number;
 	/** Tokens of calls whose price nobody knows. */
 	unpricedTokens: number;
 	/** What the master added for this day. */
@@ -55,6 +53,13 @@ export interface DayState {
 	blownLimit: number | null;
 	/** Warning thresholds that were told already. */
 	warned: number[];
+}
+
+/** A day with the calls in flight. */
+export interface DayState extends DayUse {
+	/** Sum of the reservations that are not settled. */
+	reservedTokens: number;
+	reservedCost: number;
 }
 
 /** What a call really used. */
@@ -151,8 +156,10 @@ export interface Ledger extends CallStore {
 	 * Stores the outcome, frees the reservation and adds the real figures to the day, the share and the usage table, in one
 	 * transaction. A second settlement of the same call changes nothing. Answers the day as it stands.
 	 */
-	settle(id: string, end: CallEnd, settlement: Settlement & { price: string | null; ratio: TokenRatio | null }): Promise<DayState>;
+	settle(id: string, end: CallEnd, settlement: Settlement & { price: string | null; ratio: TokenRatio | null }): Promise<DayUse>;
 	day(day: string): Promise<DayState>;
+	/** The day without the calls in flight: one row, however many they are. */
+	use(day: string): Promise<DayUse>;
 	/** Tokens of a share on a day, used and reserved. */
 	share(day: string, share: string): Promise<{ usedTokens: number; reservedTokens: number }>;
 	/** Adds to the day's limits, lets the fuse hold again and keeps who did it. */

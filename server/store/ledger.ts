@@ -1,16 +1,15 @@
 /** The ledger's rows: calls with their reservations, the day's fuse, shares, daily totals, token ratios. */
-import { type Kysely, sql, type Transaction } from "kysely";
+import type { Kysely } from "kysely";
 import type { CallEnd, CallStart } from "../model/model.ts";
 import { createAlerts } from "./alerts.ts";
 import { createCalls } from "./calls.ts";
 import { clean, fromJson } from "./json.ts";
 import { decide, roomOf } from "./ledger-rules.ts";
-import type { DayLimits, DayState, Ledger, LedgerCall, OpenOutcome, Reservation, Settlement, TokenRatio } from "./ledger-store.ts";
+import type { DayLimits, DayState, DayUse, Ledger, LedgerCall, OpenOutcome, Reservation, Settlement, TokenRatio } from "./ledger-store.ts";
 import { createUsage } from "./ledger-usage.ts";
 import type { Database } from "./schema.ts";
+import { all, type Executor, first, run } from "./sql.ts";
 import type { Write } from "./writer.ts";
-
-type Db = Kysely<Database> | Transaction<Database>;
 
 interface DayRow {
 	used_tokens: number | null;
@@ -22,8 +21,6 @@ interface DayRow {
 	blown_by: string | null;
 	blown_limit: number | null;
 	warned: string | null;
-	reserved_tokens: number;
-	reserved_cost: number;
 }
 
 /** What one call adds to the sums. */
@@ -47,76 +44,128 @@ interface Added {
 const pruneBatch = 500;
 const dayMs = 86_400_000;
 
-async function one<T>(query: { execute(db: Db): Promise<{ rows: unknown[] }> }, db: Db): Promise<T | undefined> {
-	return (await query.execute(db)).rows[0] as T | undefined;
-}
+const dayColumns = "used_tokens, used_cost, unpriced_tokens, raised_tokens, raised_cost, blown_at, blown_by, blown_limit, warned";
+const readUseText = `select ${dayColumns} from fuse_days where day = ?`;
+const readDayText = `select ${dayColumns}, reserved_tokens, reserved_cost
+	from (select coalesce(sum(tokens), 0) as reserved_tokens, coalesce(sum(cost), 0) as reserved_cost from reservations where day = ?)
+	left join fuse_days on day = ?`;
+const addDayText = `insert into fuse_days (day, used_tokens, used_cost, unpriced_tokens) values (?, ?, ?, ?)
+	on conflict (day) do update set used_tokens = used_tokens + excluded.used_tokens, used_cost = used_cost + excluded.used_cost,
+		unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens returning ${dayColumns}`;
+const addShareText = `insert into fuse_shares (day, share, tokens) values (?, ?, ?)
+	on conflict (day, share) do update set tokens = tokens + excluded.tokens`;
+const sums = [
+	"calls",
+	"input_tokens",
+	"cached_tokens",
+	"output_tokens",
+	"reasoning_tokens",
+	"cost",
+	"priced_calls",
+	"unpriced_tokens",
+	"estimated_tokens",
+];
+const addUsageText = (table: string, keys: string) =>
+	`insert into ${table} (${keys}, ${sums.join(", ")}) values (${keys.replaceAll(/\w+/g, "?")}, ${sums.map(() => "?").join(", ")})
+	on conflict (${keys}) do update set ${sums.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`;
+const addUsageDayText = addUsageText("usage_days", "day, source, model, currency");
+const addUsageConversationText = addUsageText("usage_conversations", "day, conversation_id, currency");
 
-async function readDay(db: Db, day: string): Promise<DayState> {
-	const row = await one<DayRow>(
-		sql`select d.*, (select coalesce(sum(tokens), 0) from reservations where day = ${day}) as reserved_tokens,
-			(select coalesce(sum(cost), 0) from reservations where day = ${day}) as reserved_cost
-			from (select 1) left join fuse_days d on d.day = ${day}`,
-		db,
-	);
+function toUse(day: string, row: DayRow | undefined): DayUse {
 	return {
 		day,
 		usedTokens: row?.used_tokens ?? 0,
-		reservedTokens: row?.reserved_tokens ?? 0,
 		usedCost: row?.used_cost ?? 0,
-		reservedCost: row?.reserved_cost ?? 0,
 		unpricedTokens: row?.unpriced_tokens ?? 0,
 		raisedTokens: row?.raised_tokens ?? 0,
 		raisedCost: row?.raised_cost ?? 0,
 		blownAt: row?.blown_at ?? null,
-		blownBy: (row?.blown_by ?? null) as DayState["blownBy"],
+		blownBy: (row?.blown_by ?? null) as DayUse["blownBy"],
 		blownLimit: row?.blown_limit ?? null,
 		warned: fromJson<number[]>(row?.warned ?? null, []),
 	};
 }
 
-async function readShare(db: Db, day: string, share: string): Promise<{ usedTokens: number; reservedTokens: number }> {
-	const row = await one<{ used: number | null; reserved: number | null }>(
-		sql`select (select tokens from fuse_shares where day = ${day} and share = ${share}) as used,
-			(select sum(tokens) from reservations where day = ${day} and share = ${share}) as reserved`,
+async function readUse(db: Executor, day: string): Promise<DayUse> {
+	return toUse(day, await first<DayRow>(db, readUseText, day));
+}
+
+async function readDay(db: Executor, day: string): Promise<DayState> {
+	const row = await first<DayRow & { reserved_tokens: number; reserved_cost: number }>(db, readDayText, day, day);
+	return { ...toUse(day, row), reservedTokens: row?.reserved_tokens ?? 0, reservedCost: row?.reserved_cost ?? 0 };
+}
+
+async function readShare(db: Executor, day: string, share: string): Promise<{ usedTokens: number; reservedTokens: number }> {
+	const row = await first<{ used: number | null; reserved: number | null }>(
 		db,
+		`select (select tokens from fuse_shares where day = ? and share = ?) as used,
+			(select sum(tokens) from reservations where day = ? and share = ?) as reserved`,
+		day,
+		share,
+		day,
+		share,
 	);
 	return { usedTokens: row?.used ?? 0, reservedTokens: row?.reserved ?? 0 };
 }
 
-async function insertCall(db: Db, id: string, start: CallStart): Promise<void> {
+const toText = (body: unknown): string => clean(typeof body === "string" ? body : (JSON.stringify(body) ?? "null"));
+
+async function insertCall(db: Executor, id: string, start: CallStart): Promise<void> {
 	const { context } = start;
-	const request = clean(typeof start.request === "string" ? start.request : (JSON.stringify(start.request) ?? "null"));
-	await sql`insert into calls (id, turn_id, conversation_id, person_id, source, model, model_name, at, input_tokens, output_tokens, estimated, attempt, key, state, request, bytes)
-		values (${id}, ${context.turnId}, ${context.conversationId}, ${context.personId}, ${context.source}, ${start.model}, ${start.modelName}, ${start.startedAt},
-			${start.estimatedInputTokens}, ${start.maxOutputTokens}, 1, ${start.attempt}, ${start.key}, 'open', ${request}, ${request.length})`.execute(
+	const request = toText(start.request);
+	await run(
 		db,
+		`insert into calls (id, turn_id, conversation_id, person_id, source, model, model_name, at, input_tokens, output_tokens, estimated, attempt, key, state, request, bytes)
+			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 'open', ?, ?)`,
+		id,
+		context.turnId,
+		context.conversationId,
+		context.personId,
+		context.source,
+		start.model,
+		start.modelName,
+		start.startedAt,
+		start.estimatedInputTokens,
+		start.maxOutputTokens,
+		start.attempt,
+		start.key,
+		request,
+		request.length,
 	);
 }
 
-async function add(db: Db, to: Added): Promise<void> {
+/** Answers the day as it stands then. */
+async function add(db: Executor, to: Added): Promise<DayUse> {
 	const tokens = to.inputTokens + to.outputTokens;
 	const unpriced = to.cost === null ? tokens : 0;
-	await sql`insert into fuse_days (day, used_tokens, used_cost, unpriced_tokens) values (${to.day}, ${tokens}, ${to.budgetCost ?? 0}, ${unpriced})
-		on conflict (day) do update set used_tokens = used_tokens + excluded.used_tokens, used_cost = used_cost + excluded.used_cost,
-			unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens`.execute(db);
-	if (to.share !== null)
-		await sql`insert into fuse_shares (day, share, tokens) values (${to.day}, ${to.share}, ${tokens})
-			on conflict (day, share) do update set tokens = tokens + excluded.tokens`.execute(db);
-	const sums = sql`calls, input_tokens, cached_tokens, output_tokens, reasoning_tokens, cost, priced_calls, unpriced_tokens, estimated_tokens`;
-	const figures = sql`1, ${to.inputTokens}, ${to.cachedTokens}, ${to.outputTokens}, ${to.reasoningTokens}, ${to.cost ?? 0}, ${to.cost !== null && tokens > 0 ? 1 : 0}, ${unpriced}, ${to.estimated ? tokens : 0}`;
-	const adding = sql`do update set calls = calls + 1, input_tokens = input_tokens + excluded.input_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
-		output_tokens = output_tokens + excluded.output_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, cost = cost + excluded.cost,
-		priced_calls = priced_calls + excluded.priced_calls, unpriced_tokens = unpriced_tokens + excluded.unpriced_tokens,
-		estimated_tokens = estimated_tokens + excluded.estimated_tokens`;
-	await sql`insert into usage_days (day, source, model, currency, ${sums}) values (${to.day}, ${to.source}, ${to.model}, ${to.currency}, ${figures})
-		on conflict (day, source, model, currency) ${adding}`.execute(db);
-	await sql`insert into usage_conversations (day, conversation_id, currency, ${sums}) values (${to.day}, ${to.conversationId ?? ""}, ${to.currency}, ${figures})
-		on conflict (day, conversation_id, currency) ${adding}`.execute(db);
+	const row = await first<DayRow>(db, addDayText, to.day, tokens, to.budgetCost ?? 0, unpriced);
+	if (to.share !== null) await run(db, addShareText, to.day, to.share, tokens);
+	const figures = [
+		1,
+		to.inputTokens,
+		to.cachedTokens,
+		to.outputTokens,
+		to.reasoningTokens,
+		to.cost ?? 0,
+		to.cost !== null && tokens > 0 ? 1 : 0,
+		unpriced,
+		to.estimated ? tokens : 0,
+	];
+	await run(db, addUsageDayText, to.day, to.source, to.model, to.currency, ...figures);
+	await run(db, addUsageConversationText, to.day, to.conversationId ?? "", to.currency, ...figures);
+	return toUse(to.day, row);
 }
 
-async function keepRatio(db: Db, { model, ratio, high, samples }: TokenRatio): Promise<void> {
-	await sql`insert into token_ratios (model, ratio, high, samples) values (${model}, ${ratio}, ${high}, ${samples})
-		on conflict (model) do update set ratio = excluded.ratio, high = excluded.high, samples = excluded.samples`.execute(db);
+async function keepRatio(db: Executor, { model, ratio, high, samples }: TokenRatio): Promise<void> {
+	await run(
+		db,
+		`insert into token_ratios (model, ratio, high, samples) values (?, ?, ?, ?)
+			on conflict (model) do update set ratio = excluded.ratio, high = excluded.high, samples = excluded.samples`,
+		model,
+		ratio,
+		high,
+		samples,
+	);
 }
 
 const nothing = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
@@ -129,8 +178,10 @@ interface Freed {
 	cost: number | null;
 }
 
-/** `dayOf` names the day of a call that was stored without a reservation. */
-/** `write` shares transactions with other rooms of the store; left out, each write has its own. */
+/**
+ * `dayOf` names the day of a call that was stored without a reservation. `write` shares transactions with other rooms of the store;
+ * left out, each write has its own.
+ */
 export function createLedger(options: { db: Kysely<Database>; write?: Write; dayOf(at: number): string }): Ledger {
 	const { db, dayOf } = options;
 	const write: Write = options.write ?? ((work) => db.transaction().execute(work));
@@ -142,18 +193,29 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 			const share = reservation.share === null ? null : await readShare(trx, reservation.day, reservation.share);
 			const verdict = decide(day, share, reservation, limits);
 			if (day.blownAt !== null && verdict.outcome !== "blown")
-				await sql`update fuse_days set blown_at = null, blown_by = null, blown_limit = null where day = ${day.day}`.execute(trx);
-			if (verdict.outcome === "refused" && !reservation.background && (verdict.limit === "tokens" || verdict.limit === "cost")) {
-				const limit = roomOf(day, limits)[verdict.limit];
-				await sql`insert into fuse_days (day, blown_at, blown_by, blown_limit) values (${day.day}, ${start.startedAt}, ${verdict.limit}, ${limit})
-					on conflict (day) do update set blown_at = excluded.blown_at, blown_by = excluded.blown_by, blown_limit = excluded.blown_limit`.execute(
+				await run(trx, "update fuse_days set blown_at = null, blown_by = null, blown_limit = null where day = ?", day.day);
+			if (verdict.outcome === "refused" && !reservation.background && (verdict.limit === "tokens" || verdict.limit === "cost"))
+				await run(
 					trx,
+					`insert into fuse_days (day, blown_at, blown_by, blown_limit) values (?, ?, ?, ?)
+						on conflict (day) do update set blown_at = excluded.blown_at, blown_by = excluded.blown_by, blown_limit = excluded.blown_limit`,
+					day.day,
+					start.startedAt,
+					verdict.limit,
+					roomOf(day, limits)[verdict.limit],
 				);
-			}
 			if (verdict.outcome !== "open") return verdict;
-			await sql`insert into reservations (call_id, day, share, background, tokens, input_tokens, cost, at)
-				values (${id}, ${reservation.day}, ${reservation.share}, ${reservation.background ? 1 : 0}, ${reservation.tokens}, ${start.estimatedInputTokens}, ${reservation.cost}, ${start.startedAt})`.execute(
+			await run(
 				trx,
+				"insert into reservations (call_id, day, share, background, tokens, input_tokens, cost, at) values (?, ?, ?, ?, ?, ?, ?, ?)",
+				id,
+				reservation.day,
+				reservation.share,
+				reservation.background ? 1 : 0,
+				reservation.tokens,
+				start.estimatedInputTokens,
+				reservation.cost,
+				start.startedAt,
 			);
 			await insertCall(trx, id, start);
 			return verdict;
@@ -164,29 +226,42 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 		id: string,
 		end: CallEnd,
 		settlement: Settlement & { price: string | null; ratio: TokenRatio | null },
-	): Promise<DayState> {
+	): Promise<DayUse> {
+		const usage = end.usage ?? nothing;
+		const response = end.response === undefined ? null : toText(end.response);
 		return write(async (trx) => {
-			const usage = end.usage ?? nothing;
-			const response =
-				end.response === undefined
-					? null
-					: clean(typeof end.response === "string" ? end.response : (JSON.stringify(end.response) ?? "null"));
-			const call = await one<{ source: string; model: string; conversation_id: string | null; at: number }>(
-				sql`update calls set input_tokens = ${usage.inputTokens}, cached_tokens = ${usage.cachedTokens}, output_tokens = ${usage.outputTokens},
-					reasoning_tokens = ${usage.reasoningTokens}, estimated = ${usage.estimated ? 1 : 0}, cost = ${usage.cost}, currency = ${usage.currency},
-					ms = ${end.ms}, first_byte_ms = ${end.firstByteMs}, state = ${end.error ? "failed" : "done"},
-					error = ${end.error ? `${end.error.kind}: ${clean(end.error.message)}` : null}, error_kind = ${end.error?.kind ?? null}, error_status = ${end.error?.status ?? null},
-					response = ${response}, bytes = bytes + ${response?.length ?? 0}, price = ${settlement.price}
-					where id = ${id} and state = 'open' returning source, model, conversation_id, at`,
+			const call = await first<{ source: string; model: string; conversation_id: string | null; at: number }>(
 				trx,
+				`update calls set input_tokens = ?, cached_tokens = ?, output_tokens = ?, reasoning_tokens = ?, estimated = ?, cost = ?, currency = ?,
+					ms = ?, first_byte_ms = ?, state = ?, error = ?, error_kind = ?, error_status = ?, response = ?, bytes = bytes + ?, price = ?
+					where id = ? and state = 'open' returning source, model, conversation_id, at`,
+				usage.inputTokens,
+				usage.cachedTokens,
+				usage.outputTokens,
+				usage.reasoningTokens,
+				usage.estimated ? 1 : 0,
+				usage.cost,
+				usage.currency,
+				end.ms,
+				end.firstByteMs,
+				end.error ? "failed" : "done",
+				end.error ? `${end.error.kind}: ${clean(end.error.message)}` : null,
+				end.error?.kind ?? null,
+				end.error?.status ?? null,
+				response,
+				response?.length ?? 0,
+				settlement.price,
+				id,
 			);
-			const freed = await one<Freed>(
-				sql`delete from reservations where call_id = ${id} returning day, share, tokens, input_tokens, cost`,
+			const freed = await first<Freed>(
 				trx,
+				"delete from reservations where call_id = ? returning day, share, tokens, input_tokens, cost",
+				id,
 			);
 			const day = freed?.day ?? dayOf(call?.at ?? Date.now());
-			if (!call) return readDay(trx, day);
-			await add(trx, {
+			if (!call) return readUse(trx, day);
+			if (settlement.ratio) await keepRatio(trx, settlement.ratio);
+			return add(trx, {
 				...usage,
 				day,
 				share: freed?.share ?? null,
@@ -195,20 +270,25 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 				conversationId: call.conversation_id,
 				budgetCost: settlement.budgetCost,
 			});
-			if (settlement.ratio) await keepRatio(trx, settlement.ratio);
-			return readDay(trx, day);
 		});
 	}
 
 	async function recover(_now: number): Promise<number> {
 		return write(async (trx) => {
-			const { rows } = await sql<Freed & { call_id: string; source: string; model: string; conversation_id: string | null }>`
-				select r.*, c.source, c.model, c.conversation_id from reservations r join calls c on c.id = r.call_id`.execute(trx);
+			const rows = await all<Freed & { call_id: string; source: string; model: string; conversation_id: string | null }>(
+				trx,
+				"select r.*, c.source, c.model, c.conversation_id from reservations r join calls c on c.id = r.call_id",
+			);
 			for (const row of rows) {
 				const outputTokens = Math.max(0, row.tokens - row.input_tokens);
-				await sql`update calls set state = 'failed', error = 'interrupted: the process ended during the call; counted as fully spent', error_kind = 'aborted',
-					input_tokens = ${row.input_tokens}, output_tokens = ${outputTokens}, estimated = 1, cost = ${row.cost} where id = ${row.call_id}`.execute(
+				await run(
 					trx,
+					`update calls set state = 'failed', error = 'interrupted: the process ended during the call; counted as fully spent', error_kind = 'aborted',
+						input_tokens = ?, output_tokens = ?, estimated = 1, cost = ? where id = ?`,
+					row.input_tokens,
+					outputTokens,
+					row.cost,
+					row.call_id,
 				);
 				await add(trx, {
 					...nothing,
@@ -224,7 +304,7 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 					budgetCost: row.cost,
 				});
 			}
-			await sql`delete from reservations`.execute(trx);
+			await run(trx, "delete from reservations");
 			return rows.length;
 		});
 	}
@@ -232,9 +312,10 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 	async function call(id: string): Promise<LedgerCall | null> {
 		const row = await calls.get(id);
 		if (!row) return null;
-		const more = await one<{ error_kind: string | null; error_status: number | null; price: string | null }>(
-			sql`select error_kind, error_status, price from calls where id = ${id}`,
+		const more = await first<{ error_kind: string | null; error_status: number | null; price: string | null }>(
 			db,
+			"select error_kind, error_status, price from calls where id = ?",
+			id,
 		);
 		return { ...row, errorKind: more?.error_kind ?? null, errorStatus: more?.error_status ?? null, price: more?.price ?? null };
 	}
@@ -242,106 +323,104 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 	return {
 		get: calls.get,
 		list: calls.list,
-		open: (id, start) => insertCall(db, id, start),
+		open: (id, start) => write((trx) => insertCall(trx, id, start)),
 		async close(id, end) {
 			await settle(id, end, { budgetCost: null, price: null, ratio: null });
 		},
 		reserve,
 		settle,
 		day: (day) => readDay(db, day),
+		use: (day) => readUse(db, day),
 		share: (day, share) => readShare(db, day, share),
-		async raise(day, raise) {
+		async raise(day, { tokens, cost, by, at }) {
 			return write(async (trx) => {
-				await sql`insert into fuse_days (day, raised_tokens, raised_cost) values (${day}, ${raise.tokens}, ${raise.cost})
-					on conflict (day) do update set raised_tokens = raised_tokens + excluded.raised_tokens, raised_cost = raised_cost + excluded.raised_cost,
-						blown_at = null, blown_by = null, blown_limit = null`.execute(trx);
-				await sql`insert into fuse_raises (at, day, tokens, cost, made_by) values (${raise.at}, ${day}, ${raise.tokens}, ${raise.cost}, ${raise.by})`.execute(
+				await run(
 					trx,
+					`insert into fuse_days (day, raised_tokens, raised_cost) values (?, ?, ?)
+						on conflict (day) do update set raised_tokens = raised_tokens + excluded.raised_tokens, raised_cost = raised_cost + excluded.raised_cost,
+							blown_at = null, blown_by = null, blown_limit = null`,
+					day,
+					tokens,
+					cost,
 				);
-				await sql`delete from fuse_told where day = ${day}`.execute(trx);
+				await run(trx, "insert into fuse_raises (at, day, tokens, cost, made_by) values (?, ?, ?, ?, ?)", at, day, tokens, cost, by);
+				await run(trx, "delete from fuse_told where day = ?", day);
 				return readDay(trx, day);
 			});
 		},
-		async raises(day) {
-			const { rows } = await sql<{
-				at: number;
-				tokens: number;
-				cost: number;
-				made_by: string;
-			}>`select * from fuse_raises where day = ${day} order by at`.execute(db);
-			return rows.map((row) => ({ at: row.at, tokens: row.tokens, cost: row.cost, by: row.made_by }));
-		},
+		raises: (day) => all(db, 'select at, tokens, cost, made_by as "by" from fuse_raises where day = ? order by at', day),
 		async warn(day, thresholds) {
 			return write(async (trx) => {
-				const { warned } = await readDay(trx, day);
+				const { warned } = await readUse(trx, day);
 				const fresh = thresholds.filter((threshold) => !warned.includes(threshold));
 				if (fresh.length === 0) return [];
-				const all = JSON.stringify([...warned, ...fresh]);
-				await sql`insert into fuse_days (day, warned) values (${day}, ${all}) on conflict (day) do update set warned = excluded.warned`.execute(
+				await run(
 					trx,
+					"insert into fuse_days (day, warned) values (?, ?) on conflict (day) do update set warned = excluded.warned",
+					day,
+					JSON.stringify([...warned, ...fresh]),
 				);
 				return fresh;
 			});
 		},
 		async tellOnce(day, who) {
-			const told = await one(sql`insert into fuse_told (day, who) values (${day}, ${who}) on conflict do nothing returning day`, db);
-			return told !== undefined;
+			return (await run(db, "insert into fuse_told (day, who) values (?, ?) on conflict do nothing", day, who)) > 0;
 		},
 		recover,
 		call,
 		async callsOf(turnId) {
-			const { rows } = await sql<{ id: string }>`select id from calls where turn_id = ${turnId} order by position`.execute(db);
 			const found: LedgerCall[] = [];
-			for (const { id } of rows) {
+			for (const { id } of await all<{ id: string }>(db, "select id from calls where turn_id = ? order by position", turnId)) {
 				const row = await call(id);
 				if (row) found.push(row);
 			}
 			return found;
 		},
 		usage: createUsage(db),
-		async ratios() {
-			return (await sql<TokenRatio>`select model, ratio, high, samples from token_ratios`.execute(db)).rows;
-		},
+		ratios: () => all<TokenRatio>(db, "select model, ratio, high, samples from token_ratios"),
 		keepRatio: (ratio) => keepRatio(db, ratio),
-		async forgotten(before, now) {
-			const { rows } = await sql<{
-				conversation_id: string;
-				since: number;
-			}>`select i.conversation_id, min(i.created_at) as since from inbox i
-				join conversations c on c.id = i.conversation_id
-				where i.state = 'waiting' and i.created_at < ${before} and not (c.lease_owner is not null and c.lease_until > ${now})
-				and not exists (select 1 from turns t where t.conversation_id = i.conversation_id and t.state = 'running')
-				group by i.conversation_id limit 50`.execute(db);
-			return rows.map((row) => ({ conversationId: row.conversation_id, since: row.since }));
-		},
-		async pruneCalls(now, keep) {
-			const oldest = now - keep.days * dayMs;
-			const { rows } = await sql<{ id: string }>`update calls set request = 'null', response = null, bytes = 0
-				where id in (select id from calls where bytes > 0 and at < ${oldest} and state <> 'open' order by at limit ${pruneBatch}) returning id`.execute(
+		forgotten: (before, now) =>
+			all(
 				db,
+				`select i.conversation_id as conversationId, min(i.created_at) as since from inbox i
+					join conversations c on c.id = i.conversation_id
+					where i.state = 'waiting' and i.created_at < ? and not (c.lease_owner is not null and c.lease_until > ?)
+					and not exists (select 1 from turns t where t.conversation_id = i.conversation_id and t.state = 'running')
+					group by i.conversation_id limit 50`,
+				before,
+				now,
+			),
+		async pruneCalls(now, keep) {
+			let touched = await run(
+				db,
+				`update calls set request = 'null', response = null, bytes = 0
+					where id in (select id from calls where bytes > 0 and at < ? and state <> 'open' order by at limit ?)`,
+				now - keep.days * dayMs,
+				pruneBatch,
 			);
-			const sum = (await one<{ bytes: number | null }>(sql`select sum(bytes) as bytes from calls where bytes > 0`, db))?.bytes ?? 0;
-			let touched = rows.length;
+			const sum = (await first<{ bytes: number | null }>(db, "select sum(bytes) as bytes from calls where bytes > 0"))?.bytes ?? 0;
 			if (sum > keep.bytes) {
-				const largest = await sql<{
-					id: string;
-					bytes: number;
-				}>`select id, bytes from calls where bytes > 0 and state <> 'open' order by at limit ${pruneBatch}`.execute(db);
+				const oldest = await all<{ id: string; bytes: number }>(
+					db,
+					"select id, bytes from calls where bytes > 0 and state <> 'open' order by at limit ?",
+					pruneBatch,
+				);
 				let over = sum - keep.bytes;
-				for (const row of largest.rows) {
+				for (const row of oldest) {
 					if (over <= 0) break;
-					await sql`update calls set request = 'null', response = null, bytes = 0 where id = ${row.id}`.execute(db);
+					await run(db, "update calls set request = 'null', response = null, bytes = 0 where id = ?", row.id);
 					over -= row.bytes;
 					touched += 1;
 				}
 			}
 			// The row itself stays ten times as long as its body: it is small, and the table of calls reads it. The daily totals stay for ever.
-			const gone = await sql<{
-				id: string;
-			}>`delete from calls where id in (select id from calls where at < ${now - keep.days * 10 * dayMs} and state <> 'open' order by at limit ${pruneBatch}) returning id`.execute(
+			const gone = await run(
 				db,
+				"delete from calls where id in (select id from calls where at < ? and state <> 'open' order by at limit ?)",
+				now - keep.days * 10 * dayMs,
+				pruneBatch,
 			);
-			return touched + gone.rows.length;
+			return touched + gone;
 		},
 		alerts: createAlerts(db),
 	};

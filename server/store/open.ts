@@ -58,7 +58,7 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 		ledger,
 		memory: createMemoryStore(db, file, write),
 		approvals: createApprovalStore(db),
-		events: createEvents(db),
+		events: createEvents(db, write),
 		people: createPeople(db, clock),
 		auth: createAuth(db),
 		assets: createAssets(db, options.assetsDir, clock),
