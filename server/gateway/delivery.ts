@@ -1,6 +1,7 @@
 import type { Channel, OutboundMessage, Receipt } from "../../channels/channel.ts";
 import type { Filter, Verdict } from "../safety/filter.ts";
 import type { OutboxRow, Store } from "../store/store.ts";
+import { patient } from "./insist.ts";
 
 export interface DeliveryOptions {
 	store: Store;
@@ -17,6 +18,8 @@ export interface DeliveryOptions {
 export interface Delivery {
 	/** A row was added to this lane, or may be tried again. */
 	kick(channel: string, account: string): void;
+	/** Sends a row that is claimed already, beside the lane's others. */
+	send(row: OutboxRow): void;
 	/** Starts every lane that has rows. */
 	start(): Promise<void>;
 	/** Lets a send that is under way end, at most `graceMs`. */
@@ -58,7 +61,8 @@ export function decide(
  */
 export function createDelivery(options: DeliveryOptions): Delivery {
 	const { store, clock } = options;
-	const lanes = new Map<string, { working: boolean; again: boolean; timer: NodeJS.Timeout | null }>();
+	/** `beside`: rows that are being sent without the lane; rows for the same places wait for them. */
+	const lanes = new Map<string, { working: boolean; again: boolean; beside: number; heldUp: boolean; timer: NodeJS.Timeout | null }>();
 	const closing = new AbortController();
 	const working = new Set<Promise<void>>();
 
@@ -76,7 +80,8 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 		row: OutboxRow,
 		change: { state: OutboxRow["state"]; platformIds?: string[]; error?: string; notBefore?: number; text?: string },
 	): Promise<void> {
-		await store.outbox.settle(row.id, { ...change, at: clock.now() });
+		// What became of a message is not known from anywhere else: a disk that is full for a while must not lose it.
+		await patient(() => store.outbox.settle(row.id, { ...change, at: clock.now() }), closing.signal, options.onError)();
 		options.onSettled({
 			...row,
 			...change,
@@ -111,13 +116,15 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 			if (rows.length === 0) break;
 			await Promise.all(rows.map(attempt));
 		}
+		const lane = laneOf(channel, account);
+		lane.heldUp = lane.beside > 0;
 		const due = await store.outbox.nextDue(channel, account);
 		if (due !== null && !closing.signal.aborted) wakeAt(channel, account, due);
 	}
 
 	function laneOf(channel: string, account: string) {
 		const key = JSON.stringify([channel, account]);
-		const lane = lanes.get(key) ?? { working: false, again: false, timer: null };
+		const lane = lanes.get(key) ?? { working: false, again: false, beside: 0, heldUp: false, timer: null };
 		lanes.set(key, lane);
 		return lane;
 	}
@@ -153,8 +160,24 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 		working.add(task);
 	}
 
+	function send(row: OutboxRow): void {
+		const lane = laneOf(row.channel, row.account);
+		lane.beside += 1;
+		const task = attempt(row)
+			.catch(options.onError)
+			.finally(() => {
+				working.delete(task);
+				lane.beside -= 1;
+				if (!lane.heldUp) return;
+				lane.heldUp = false;
+				kick(row.channel, row.account);
+			});
+		working.add(task);
+	}
+
 	return {
 		kick,
+		send,
 		async start() {
 			await store.outbox.recover(clock.now());
 			for (const lane of await store.outbox.lanes()) kick(lane.channel, lane.account);

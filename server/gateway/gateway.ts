@@ -14,7 +14,10 @@ import { createTurnRunner, type TurnRunnerOptions } from "./turn.ts";
 import { createWaiters } from "./waiters.ts";
 
 export interface GatewayOptions
-	extends Omit<TurnRunnerOptions, "recalledEarly" | "kickDelivery" | "onEnded" | "journal" | "profile" | "present"> {
+	extends Omit<
+		TurnRunnerOptions,
+		"recalledEarly" | "kickDelivery" | "sendsAtOnce" | "send" | "onEnded" | "journal" | "profile" | "present"
+	> {
 	store: Store;
 	bus: EventBus;
 	owner: string;
@@ -128,6 +131,9 @@ export function createGateway(options: GatewayOptions): Gateway {
 					: (options.policy(claim.conversation.channel).profile ?? "social"),
 		journal: { resolve, keepFullText: options.keepFullText, plan: options.plan },
 		kickDelivery: delivery.kick,
+		// Showing on the page is not sending: nothing paces it.
+		sendsAtOnce: (channel) => options.channel(channel)?.type === "web",
+		send: delivery.send,
 		onEnded(ended) {
 			const answer = { replyId: ended.reply?.id ?? null, turnId: ended.turnId };
 			// Most answers are of one step and go to the page at once: what was just written need not be read again.
@@ -161,7 +167,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 			};
 			early.begin(message.id, scope, message.message.text);
 		}
-		const accepted = await store.inbox.accept({
+		const inbound: NewInbound = {
 			...message,
 			personId: identity.personId,
 			tier: identity.tier,
@@ -170,8 +176,14 @@ export function createGateway(options: GatewayOptions): Gateway {
 			newTurnId: newId(),
 			at: clock.now(),
 			priority: message.origin === "human" ? 0 : 1,
+		};
+		const room = message.origin === "human" ? lanes.room() : null;
+		const accepted = await store.inbox.accept(inbound, room?.start).catch((error: unknown) => {
+			room?.giveBack();
+			throw error;
 		});
-		const { messageId, turnId, duplicate } = accepted;
+		const { messageId, turnId, duplicate, claim } = accepted;
+		if (!claim) room?.giveBack();
 		if (!duplicate) {
 			waiters.open.add(messageId);
 			if (accepted.supersededIds.length > 0) {
@@ -180,7 +192,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 				waiters.tell(accepted.supersededIds, { replyId: null, turnId });
 			}
 			bus.publish({ type: "message", conversation: conversation.id, message: options.present.plain(accepted.message) });
-			lanes.kick();
+			if (claim) room?.begin(claim);
+			else lanes.kick();
 			if (conversation.title === "") await showTitle(conversation.id);
 		}
 		await store.durable();

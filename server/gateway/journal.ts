@@ -1,5 +1,5 @@
 import type { Address } from "../../channels/channel.ts";
-import type { Journal, PlanItem, TurnMessage } from "../agent/types.ts";
+import type { Journal, PlanItem, StepRecord, TurnMessage } from "../agent/types.ts";
 import type { NewOutbox, Store } from "../store/store.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 import { patient } from "./insist.ts";
@@ -28,9 +28,17 @@ export interface JournalOptions {
 	onJoined(messages: TurnMessage[]): void;
 }
 
-/** The journal of one turn, on the store. */
-export function createJournal(options: JournalOptions): Journal {
+/** The journal of one turn, on the store. The turn's last word is stored with the turn's end, in one transaction. */
+export interface TurnJournal extends Journal {
+	/** The last word, when it has not been stored: whoever ends the turn stores it. */
+	lastWord(): StepRecord | null;
+	/** Stores the last word: the turn leaves without its end. */
+	flush(): Promise<void>;
+}
+
+export function createJournal(options: JournalOptions): TurnJournal {
 	const { store, turnId, clock, newId } = options;
+	let lastWord: StepRecord | null = null;
 
 	async function outboxRow(effect: Extract<ToolEffect, { type: "send" }>): Promise<NewOutbox> {
 		const target = await options.resolve(effect.channel, effect.to);
@@ -51,8 +59,21 @@ export function createJournal(options: JournalOptions): Journal {
 	/** A step was paid for, and a tool may have run: a disk that is full for a while must not make them undone. */
 	const stored = <T>(work: () => Promise<T>): Promise<T> => patient(work, options.signal, options.onWait)();
 
+	async function flush(): Promise<void> {
+		const step = lastWord;
+		lastWord = null;
+		if (step) await stored(() => store.turns.stepStored(turnId, step));
+	}
+
 	return {
-		stepStored: (step) => stored(() => store.turns.stepStored(turnId, step)),
+		lastWord: () => lastWord,
+		flush,
+		async stepStored(step) {
+			await flush();
+			lastWord = step;
+			// An answer without calls and without a note of ours is what the turn ends with.
+			if (step.calls.length > 0 || step.note !== null) await flush();
+		},
 		async callStarted(_turnId, recordId, at) {
 			await stored(() => store.turns.callStarted(recordId, at));
 			await store.durable();
@@ -78,10 +99,14 @@ export function createJournal(options: JournalOptions): Journal {
 		},
 		keepFullText: (_turnId, recordId, text) => options.keepFullText(recordId, text),
 		async takeJoining(_turnId, step) {
+			await flush();
 			const messages = await stored(() => store.turns.takeJoining(turnId, step, clock.now()));
 			if (messages.length > 0) options.onJoined(messages);
 			return messages;
 		},
-		stepAmended: (_turnId, step, change) => stored(() => store.turns.stepAmended(turnId, step, change)),
+		async stepAmended(_turnId, step, change) {
+			await flush();
+			await stored(() => store.turns.stepAmended(turnId, step, change));
+		},
 	};
 }

@@ -25,9 +25,18 @@ export interface RunningLane {
 	readonly leave: AbortSignal;
 }
 
+/** `start` is for the store call that claims while it stores. */
+export interface Room {
+	start: { owner: string; leaseMs: number };
+	begin(claim: Claim): void;
+	giveBack(): void;
+}
+
 export interface Lanes {
 	/** Something may be waiting: look soon. */
 	kick(): void;
+	/** Room for a turn that begins with its message; null when as many run as may. It is kept until one of the two is called. */
+	room(): Room | null;
 	running(): RunningLane[];
 	of(conversationId: string): RunningLane | null;
 	byTurn(turnId: string): RunningLane | null;
@@ -54,6 +63,8 @@ export function createLanes(options: LaneOptions): Lanes {
 	const maxBackground = options.maxBackground ?? 8;
 	const running = new Map<string, { lane: RunningLane; background: boolean; done: Promise<void> }>();
 	const leaving = new AbortController();
+	/** Turns that may be about to begin in `room`. */
+	let promised = 0;
 	let looking = false;
 	let again = false;
 
@@ -76,7 +87,7 @@ export function createLanes(options: LaneOptions): Lanes {
 	}
 
 	async function look(): Promise<void> {
-		while (running.size < maxTurns && !leaving.signal.aborted) {
+		while (running.size + promised < maxTurns && !leaving.signal.aborted) {
 			const inBackground = [...running.values()].filter((one) => one.background).length;
 			const claim = await store.inbox.claim({ owner, leaseMs, now: clock.now(), background: inBackground < maxBackground });
 			if (!claim) return;
@@ -117,6 +128,22 @@ export function createLanes(options: LaneOptions): Lanes {
 
 	return {
 		kick,
+		room() {
+			if (leaving.signal.aborted || running.size + promised >= maxTurns) return null;
+			promised += 1;
+			return {
+				start: { owner, leaseMs },
+				begin(claim) {
+					promised -= 1;
+					if (leaving.signal.aborted) void store.inbox.release(claim.turn.id).catch(options.onError);
+					else start(claim);
+				},
+				giveBack() {
+					promised -= 1;
+					kick();
+				},
+			};
+		},
 		running: () => [...running.values()].map((one) => one.lane),
 		byTurn: (turnId) => running.get(turnId)?.lane ?? null,
 		of: (conversationId) => [...running.values()].find((one) => one.lane.conversationId === conversationId)?.lane ?? null,

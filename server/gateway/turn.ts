@@ -1,10 +1,10 @@
 import type { Address } from "../../channels/channel.ts";
-import type { TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
+import type { StepRecord, TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
 import type { Message } from "../http/contract.ts";
 import type { Model } from "../model/model.ts";
 import type { EventBus } from "../observe/bus.ts";
 import type { Filter } from "../safety/filter.ts";
-import type { Claim, MessageRow, NewOutbox, Store, TurnEnd } from "../store/store.ts";
+import type { Claim, MessageRow, NewOutbox, OutboxRow, Store, TurnEnd } from "../store/store.ts";
 import { createDeltas } from "./deltas.ts";
 import { createGather, type GatherOptions, scopeOf, toExchange, type Why } from "./gather.ts";
 import { insist } from "./insist.ts";
@@ -27,6 +27,10 @@ export interface TurnRunnerOptions extends GatherOptions, TellOptions {
 	/** Asked before a turn runs, and when the fuse stopped it on the way. Null: it may run. */
 	admission(claim: Claim): Promise<Refusal | null>;
 	kickDelivery(channel: string, account: string): void;
+	/** Whether whoever ends a turn may send its reply here without waiting in a lane. */
+	sendsAtOnce(channel: string): boolean;
+	/** Sends an outbox row that is claimed. */
+	send(row: OutboxRow): void;
 	/** The turn has ended and is stored; `outboxId` carries its reply, if it has one. */
 	onEnded(ended: { turnId: string; messageIds: string[]; reply: MessageRow | null; outboxId: string | null; oneStep: boolean }): void;
 	log: {
@@ -48,6 +52,8 @@ export interface Refusal {
 interface Driven {
 	outcome: TurnOutcome;
 	why?: Why;
+	/** Its last step, when that has not been stored. */
+	step: StepRecord | null;
 }
 
 const emptyUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
@@ -105,7 +111,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		return { ...row, address: target.address, profile: target.profile };
 	}
 
-	async function finish(claim: Claim, outcome: TurnOutcome, said: TurnMessage[], signal: AbortSignal, why?: Why): Promise<void> {
+	async function finish(claim: Claim, { outcome, why, step }: Driven, said: TurnMessage[], signal: AbortSignal): Promise<void> {
 		const reply = await directed(claim, outcome);
 		const end: TurnEnd = {
 			state: outcome.state,
@@ -118,7 +124,9 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			error: outcome.error ? `${outcome.error.kind}: ${outcome.error.message}` : null,
 			at: clock.now(),
 			...(why ? { why: { ...why } } : {}),
+			step,
 			reply,
+			sendsReply: reply !== null && options.sendsAtOnce(reply.address.channel),
 		};
 		const stored = await insist(
 			() => store.turns.end(claim.turn.id, end),
@@ -142,7 +150,8 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			outboxId: done.message ? (reply?.id ?? null) : null,
 			oneStep: outcome.steps <= 1 && outcome.toolDigest === null,
 		});
-		if (reply && done.message) options.kickDelivery(reply.address.channel, reply.address.account);
+		if (done.sending) options.send(done.sending);
+		else if (reply && done.message) options.kickDelivery(reply.address.channel, reply.address.account);
 		if (done.message && isRemembered(claim, outcome)) keepExchange(claim, remember(claim, outcome, said, done.message));
 	}
 
@@ -165,7 +174,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 	/** The fuse stands in the way: the person is told once, and the turn waits where it is or ends with that sentence. */
 	async function refuse(claim: Claim, refusal: Refusal, said: TurnMessage[], signal: AbortSignal): Promise<void> {
 		if (refusal.policy === "decline")
-			return finish(claim, failed(claim, refusal.sentence, "fuse", "the daily limit is reached"), said, signal);
+			return finish(claim, { outcome: failed(claim, refusal.sentence, "fuse", "the daily limit is reached"), step: null }, said, signal);
 		if (refusal.tell && claim.turn.origin === "human") {
 			const notice = replyRow(claim, failed(claim, refusal.sentence, "fuse", ""), refusal.sentence, "system");
 			await store.outbox.add({ ...notice, turnId: null, message: notice.message && { ...notice.message, turnId: null, usage: null } });
@@ -236,18 +245,24 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 				// A turn of one step says why at its end; a longer one can be looked at while it runs.
 				if (event.type === "step-finished" && event.record.step === 1 && event.record.calls.length > 0)
 					await store.turns.setWhy(claim.turn.id, { ...why });
-				if (event.type === "done")
-					return event.outcome.state === "stopped" && (lane.leave.aborted || lane.stop.signal.reason === leaseLost)
-						? null
-						: { outcome: event.outcome, why };
-				// Everything up to here is stored: a turn that must leave does so now, and goes on from here.
-				if (lane.leave.aborted && (event.type === "step-finished" || event.type === "call-finished")) return null;
+				if (event.type === "done") {
+					const leaves = event.outcome.state === "stopped" && (lane.leave.aborted || lane.stop.signal.reason === leaseLost);
+					if (!leaves) return { outcome: event.outcome, why, step: journal.lastWord() };
+					if (lane.stop.signal.reason !== leaseLost) await journal.flush();
+					return null;
+				}
+				// A turn that must leave does so when a step is stored, and goes on from there.
+				if (lane.leave.aborted && (event.type === "step-finished" || event.type === "call-finished")) {
+					await journal.flush();
+					return null;
+				}
 			}
 			throw new Error("the loop ended without an outcome");
 		} catch (error) {
 			if (lane.leave.aborted || lane.stop.signal.reason === leaseLost) return null;
 			log.error("turn.failed", { ...at, error: (error as Error).stack ?? String(error) });
-			return { outcome: failed(claim, sentence("internal", options.settings(claim).locale), "internal", (error as Error).message) };
+			const outcome = failed(claim, sentence("internal", options.settings(claim).locale), "internal", (error as Error).message);
+			return { outcome, step: journal.lastWord() };
 		} finally {
 			deltas.end();
 		}
@@ -261,7 +276,15 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		if (claim.poisoned)
 			return finish(
 				claim,
-				failed(claim, sentence("poisoned", options.settings(claim).locale), "internal", "the service stopped twice in this turn"),
+				{
+					outcome: failed(
+						claim,
+						sentence("poisoned", options.settings(claim).locale),
+						"internal",
+						"the service stopped twice in this turn",
+					),
+					step: null,
+				},
 				said,
 				ending,
 			);
@@ -270,7 +293,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		const driven = await drive(claim, lane, said);
 		const onTheWay = driven?.outcome.error?.kind === "fuse" ? await options.admission(claim) : null;
 		if (onTheWay) await refuse(claim, onTheWay, said, ending);
-		else if (driven) await finish(claim, driven.outcome, said, ending, driven.why);
+		else if (driven) await finish(claim, driven, said, ending);
 		else if (lane.stop.signal.reason !== leaseLost) await store.inbox.release(turn.id);
 	};
 }

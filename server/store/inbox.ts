@@ -1,13 +1,10 @@
-import { type Insertable, type Kysely, type Selectable, sql, type Transaction } from "kysely";
-import type { Address } from "../../channels/channel.ts";
-import type { Origin, Tier } from "../agent/types.ts";
+import { type Kysely, type Selectable, sql } from "kysely";
 import { toConversationRow } from "./conversations.ts";
-import { clean, fromJson, noUsage, previewOf } from "./json.ts";
-import { toMessageRow, toTurnMessage } from "./messages.ts";
+import { createAccept, ensureTurn, toInboxRow } from "./inbox-accept.ts";
 import type { ConversationTable, Database, InboxTable, MessageTable, TurnTable } from "./schema.ts";
-import { all, type Executor, first, insert, marks, run } from "./sql.ts";
+import { all, type Executor, first, marks, run } from "./sql.ts";
 import { loadSteps } from "./steps.ts";
-import type { Accepted, Claim, InboxRow, InboxStore, NewInbound } from "./store.ts";
+import type { Claim, InboxStore } from "./store.ts";
 import { toTurnRow } from "./turn-rows.ts";
 import type { Write } from "./writer.ts";
 
@@ -16,105 +13,12 @@ const maxAttempts = 2;
 /** Owner of leases that stand for waiting, not for work. */
 export const holder = "hold";
 
-const noUsageText = JSON.stringify(noUsage);
-
 interface Candidate {
 	conversation_id: string;
 	turn_id: string;
 }
 
-function toInboxRow(row: Selectable<InboxTable>, message: Selectable<MessageTable>): InboxRow {
-	return {
-		id: row.id,
-		channel: row.channel,
-		account: row.account,
-		externalId: row.external_id,
-		conversationId: row.conversation_id,
-		personId: row.person_id,
-		tier: row.tier as Tier,
-		origin: row.origin as Origin,
-		priority: row.priority,
-		address: fromJson<Address>(row.address, { channel: row.channel, account: row.account, conversation: row.conversation_id }),
-		model: row.model,
-		limits: fromJson(row.limits, {}),
-		turnId: row.turn_id,
-		attempts: row.attempts,
-		state: row.state,
-		message: toTurnMessage(message),
-		createdAt: row.created_at,
-	};
-}
-
-/** The turn that a new message of this person belongs to: one that waits (they run together), else the running one it may join. */
-async function turnFor(trx: Transaction<Database>, message: NewInbound): Promise<string | null> {
-	const open = await all<{ id: string; state: string }>(
-		trx,
-		"select id, state from turns where conversation_id = ? and state in ('queued', 'running') and person_id = ? and origin = ?",
-		message.conversationId,
-		message.personId,
-		message.origin,
-	);
-	return (open.find((turn) => turn.state === "queued") ?? open[0])?.id ?? null;
-}
-
-async function ensureTurn(
-	trx: Transaction<Database>,
-	id: string,
-	of: Pick<Selectable<InboxTable>, "conversation_id" | "person_id" | "tier" | "origin" | "model">,
-	at: number,
-): Promise<void> {
-	const { conversation_id, person_id, tier, origin, model } = of;
-	await insert(
-		trx,
-		"turns",
-		{ id, conversation_id, person_id, tier, origin, model, state: "queued", usage: noUsageText, created_at: at } as Insertable<TurnTable>,
-		"(id) do nothing",
-	);
-}
-
-/** Takes messages back. Those that nobody has begun to answer are not answered any more. */
-async function supersede(trx: Transaction<Database>, conversationId: string, from: string, at: number): Promise<string[]> {
-	const start = await trx
-		.selectFrom("messages")
-		.select("position")
-		.where("id", "=", from)
-		.where("conversation_id", "=", conversationId)
-		.executeTakeFirst();
-	if (!start) return [];
-	const rows = await trx
-		.updateTable("messages")
-		.set({ superseded: 1 })
-		.where("conversation_id", "=", conversationId)
-		.where("position", ">=", start.position)
-		.where("superseded", "=", 0)
-		.returning("id")
-		.execute();
-	const back = "in (select id from messages where conversation_id = ? and position >= ? and superseded = 1)";
-	await run(trx, `update inbox set state = 'done' where state = 'waiting' and id ${back}`, conversationId, start.position);
-	await run(
-		trx,
-		`update turns set state = 'stopped', ended_at = ? where conversation_id = ? and state = 'queued'
-		and not exists (select 1 from inbox where inbox.turn_id = turns.id and inbox.state in ('waiting', 'claimed'))`,
-		at,
-		conversationId,
-	);
-	return rows.map((row) => row.id);
-}
-
 export function createInbox(db: Kysely<Database>, write: Write, newId: () => string): InboxStore {
-	async function known(trx: Transaction<Database>, message: NewInbound): Promise<Accepted | null> {
-		const row = await trx
-			.selectFrom("inbox")
-			.innerJoin("messages", "messages.id", "inbox.id")
-			.selectAll("messages")
-			.select("inbox.turn_id as inbox_turn")
-			.where("inbox.channel", "=", message.channel)
-			.where("inbox.account", "=", message.account)
-			.where("inbox.external_id", "=", message.externalId)
-			.executeTakeFirst();
-		return row ? { messageId: row.id, turnId: row.inbox_turn, duplicate: true, supersededIds: [], message: toMessageRow(row) } : null;
-	}
-
 	/** Rows wait again, as if they had not been claimed; a turn without a step is queued again. The conversation is free, or leased to `owner`. */
 	async function giveBack(turnId: string, owner: string | null, until: number): Promise<void> {
 		await write(async (trx) => {
@@ -142,74 +46,6 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 				.set({ lease_owner: owner, lease_until: until })
 				.where("id", "=", (eb) => eb.selectFrom("turns").select("conversation_id").where("turns.id", "=", turnId))
 				.execute();
-		});
-	}
-
-	function accept(message: NewInbound): Promise<Accepted> {
-		return write(async (trx) => {
-			// What is said anew must not run beside what it takes back.
-			const open = message.replaces ? null : await turnFor(trx, message);
-			const turnId = open ?? message.newTurnId;
-			const row: Insertable<InboxTable> = {
-				id: message.id,
-				channel: message.channel,
-				account: message.account,
-				external_id: message.externalId,
-				conversation_id: message.conversationId,
-				person_id: message.personId,
-				tier: message.tier,
-				origin: message.origin,
-				priority: message.priority,
-				address: JSON.stringify(message.address),
-				model: message.model,
-				limits: JSON.stringify(message.limits),
-				turn_id: turnId,
-				joined_step: null,
-				attempts: 0,
-				state: "waiting",
-				created_at: message.at,
-			};
-			const made = await insert(trx, "inbox", row, "(channel, account, external_id) do nothing");
-			if (made === 0) return (await known(trx, message)) as Accepted;
-			const supersededIds = message.replaces ? await supersede(trx, message.conversationId, message.replaces, message.at) : [];
-			if (!open) await ensureTurn(trx, turnId, { ...row, model: message.model }, message.at);
-			const text = clean(message.message.text);
-			const stored: Insertable<MessageTable> = {
-				id: message.id,
-				conversation_id: message.conversationId,
-				role: "user",
-				text,
-				at: message.message.at,
-				sender: message.from,
-				person_id: message.personId,
-				origin: message.origin,
-				model: null,
-				model_name: null,
-				turn_id: turnId,
-				attachments: JSON.stringify(message.message.attachments),
-				notes: JSON.stringify(message.message.notes),
-				client_id: message.clientId,
-				usage: null,
-				outbox_id: null,
-				superseded: 0,
-			};
-			await insert(trx, "messages", stored);
-			const preview = previewOf(text);
-			await run(
-				trx,
-				"update conversations set updated_at = ?, preview = ?, title = case when title = '' then ? else title end where id = ?",
-				message.at,
-				preview,
-				[...preview].slice(0, 40).join(""),
-				message.conversationId,
-			);
-			return {
-				messageId: message.id,
-				turnId,
-				duplicate: false,
-				supersededIds,
-				message: toMessageRow({ ...stored, position: 0 } as Selectable<MessageTable>),
-			};
 		});
 	}
 
@@ -296,7 +132,7 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 	}
 
 	return {
-		accept,
+		accept: createAccept(write),
 		claim,
 		async extend(turnId, owner, until) {
 			const kept = await run(

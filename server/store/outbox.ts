@@ -1,88 +1,10 @@
-import type { Insertable, Kysely, Selectable, Transaction } from "kysely";
-import type { Address, Attachment } from "../../channels/channel.ts";
-import { clean, fromJson, previewOf } from "./json.ts";
-import type { Database, MessageTable, OutboxTable } from "./schema.ts";
-import { all, type Executor, first, insert, marks, run } from "./sql.ts";
-import type { NewOutbox, OutboxRow, OutboxStore } from "./store.ts";
+import type { Kysely, Selectable } from "kysely";
+import { clean } from "./json.ts";
+import { insertOutbox, toOutboxRow } from "./outbox-rows.ts";
+import type { Database, OutboxTable } from "./schema.ts";
+import { all, type Executor, first, marks, run } from "./sql.ts";
+import type { OutboxRow, OutboxStore } from "./store.ts";
 import type { Write } from "./writer.ts";
-
-export function toOutboxRow(row: Selectable<OutboxTable>): OutboxRow {
-	return {
-		id: row.id,
-		conversationId: row.conversation_id,
-		messageId: row.message_id,
-		turnId: row.turn_id,
-		channel: row.channel,
-		account: row.account,
-		address: fromJson<Address>(row.address, { channel: row.channel, account: row.account, conversation: row.place }),
-		profile: row.profile,
-		text: row.text,
-		attachments: fromJson<Attachment[]>(row.attachments, []),
-		state: row.state,
-		attempts: row.attempts,
-		notBefore: row.not_before,
-		platformIds: fromJson<string[]>(row.platform_ids, []),
-		error: row.error,
-		createdAt: row.created_at,
-		sentAt: row.sent_at,
-	};
-}
-
-/** Writes an outbox row, and the message row that shows it in its conversation; `release` also frees the conversation. */
-export async function insertOutbox(trx: Transaction<Database>, row: NewOutbox, release = false): Promise<Selectable<MessageTable> | null> {
-	const text = clean(row.text);
-	const attachments = JSON.stringify(row.attachments);
-	await insert(trx, "outbox", {
-		id: row.id,
-		conversation_id: row.conversationId,
-		message_id: row.message?.id ?? null,
-		turn_id: row.turnId,
-		channel: row.address.channel,
-		account: row.address.account,
-		place: row.address.conversation,
-		address: JSON.stringify(row.address),
-		profile: row.profile,
-		text,
-		attachments,
-		state: "pending",
-		attempts: 0,
-		repeated: 0,
-		not_before: 0,
-		platform_ids: "[]",
-		error: null,
-		created_at: row.at,
-		sent_at: null,
-	});
-	if (!row.message || !row.conversationId) return null;
-	const message: Insertable<MessageTable> = {
-		id: row.message.id,
-		conversation_id: row.conversationId,
-		role: row.message.role,
-		text,
-		at: row.at,
-		sender: null,
-		person_id: null,
-		origin: "human",
-		model: row.message.model,
-		model_name: row.message.modelName,
-		turn_id: row.message.turnId,
-		attachments,
-		notes: "[]",
-		client_id: null,
-		usage: row.message.usage ? JSON.stringify(row.message.usage) : null,
-		outbox_id: row.id,
-		superseded: 0,
-	};
-	await insert(trx, "messages", message);
-	await run(
-		trx,
-		`update conversations set updated_at = ?, preview = ?${release ? ", lease_owner = null, lease_until = 0" : ""} where id = ?`,
-		row.at,
-		previewOf(text),
-		row.conversationId,
-	);
-	return { ...message, position: 0 } as Selectable<MessageTable>;
-}
 
 /** Of each place only its oldest unsent row counts, so that an answer never overtakes another. (The wider state condition is the index's.) */
 const firstOfPlace = `from outbox where channel = ? and account = ? and state in ('pending', 'sending') and state = 'pending' and not exists (

@@ -171,6 +171,8 @@ export interface Accepted {
 	duplicate: boolean;
 	supersededIds: string[];
 	message: MessageRow;
+	/** The turn that began with it, when it was asked to begin and its conversation was free. */
+	claim: Claim | null;
 }
 
 /** A conversation claimed for one turn: its rows are of one person and belong to one turn. */
@@ -196,8 +198,12 @@ export interface TurnEnd {
 	at: number;
 	/** Replaces what `setWhy` wrote; left out: it stays. */
 	why?: Record<string, unknown>;
+	/** The turn's last step, when nothing has stored it yet. */
+	step?: StepRecord | null;
 	/** The reply and its way out; null = intended silence. */
 	reply: NewOutbox | null;
+	/** The one who ends the turn sends the reply too, unless something else waits for its place. */
+	sendsReply?: boolean;
 }
 
 export interface ConversationStore {
@@ -234,8 +240,11 @@ export interface MessageStore {
 }
 
 export interface InboxStore {
-	/** Stores message, inbox row and turn in one transaction. Unique by (channel, account, externalId). */
-	accept(message: NewInbound): Promise<Accepted>;
+	/**
+	 * Stores message, inbox row and turn in one transaction. Unique by (channel, account, externalId). With `start` it also claims, as
+	 * `claim` would, when nobody works or waits in the conversation: the turn begins without another look at the store.
+	 */
+	accept(message: NewInbound, start?: { owner: string; leaseMs: number }): Promise<Accepted>;
 	/** Takes the next conversation with waiting rows, people before background, for `leaseMs`. Counts an attempt. Null when nothing waits or every such conversation is leased. */
 	claim(options: { owner: string; leaseMs: number; now: number; background: boolean }): Promise<Claim | null>;
 	/** Prolongs the lease of a running turn; false if it was lost. */
@@ -284,8 +293,11 @@ export interface TurnStore {
 	): Promise<boolean>;
 	/** Moves waiting rows of the same person into the running turn after `step`. */
 	takeJoining(turnId: string, step: number, now: number): Promise<TurnMessage[]>;
-	/** The final transaction: reply message, outbox row, inbox rows done, turn ended, lease freed. */
-	end(turnId: string, end: TurnEnd): Promise<{ message: MessageRow | null }>;
+	/**
+	 * The final transaction: last step, reply message, outbox row, inbox rows done, turn ended, lease freed. `sending` is the outbox row
+	 * when it is claimed for the caller, as `outbox.claim` would.
+	 */
+	end(turnId: string, end: TurnEnd): Promise<{ message: MessageRow | null; sending: OutboxRow | null }>;
 	/** Ends a turn that was never started (stop while queued). False if it had started. */
 	cancelQueued(turnId: string, at: number): Promise<boolean>;
 }

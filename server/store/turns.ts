@@ -1,11 +1,11 @@
-import { type Kysely, sql, type Transaction } from "kysely";
+import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
 import type { CallRecord } from "../agent/types.ts";
 import type { ToolEffect } from "../tools/tool.ts";
 import { holder } from "./inbox.ts";
 import { clean } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
-import { insertOutbox } from "./outbox.ts";
-import type { Database } from "./schema.ts";
+import { insertOutbox, isAwaited, toOutboxRow } from "./outbox-rows.ts";
+import type { Database, TurnTable } from "./schema.ts";
 import { all, first, marks, run } from "./sql.ts";
 import { insertStep, loadSteps, toCallRecord } from "./steps.ts";
 import type { TurnStore } from "./store.ts";
@@ -43,7 +43,7 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 
 	return {
 		async get(id) {
-			const row = await db.selectFrom("turns").selectAll().where("id", "=", id).executeTakeFirst();
+			const row = await first<Selectable<TurnTable>>(db, "select * from turns where id = ?", id);
 			return row ? toTurnRow(row) : null;
 		},
 
@@ -179,7 +179,8 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 					turnId,
 				);
 				// Ended already (a second worker after a lost lease): nothing is written twice.
-				if (!turn) return { message: null };
+				if (!turn) return { message: null, sending: null };
+				if (end.step) await insertStep(trx, turnId, end.step);
 				await run(
 					trx,
 					`update turns set state = ?, rounds = ?, usage = ?, model = ?, model_name = ?, guard = ?, taint = ?, error = ?, ended_at = ?${end.why ? ", why = ?" : ""} where id = ?`,
@@ -221,9 +222,13 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 					)?.back === 1;
 				const replyHere = here && !takenBack;
 				if (!replyHere) await run(trx, "update conversations set lease_owner = null, lease_until = 0 where id = ?", turn.conversation_id);
-				if (!end.reply || takenBack) return { message: null };
-				const message = await insertOutbox(trx, end.reply, replyHere);
-				return { message: message && { ...toMessageRow(message), delivery: "pending" as const } };
+				if (!end.reply || takenBack) return { message: null, sending: null };
+				const sends = end.sendsReply === true && !(await isAwaited(trx, end.reply.address));
+				const { outbox, message } = await insertOutbox(trx, end.reply, { release: replyHere, sending: sends });
+				return {
+					message: message && { ...toMessageRow(message), delivery: outbox.state },
+					sending: sends ? toOutboxRow(outbox) : null,
+				};
 			});
 		},
 

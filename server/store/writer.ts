@@ -21,7 +21,7 @@ const most = 64;
  * transaction at once.
  */
 export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): Write {
-	let queue: Job[] = [];
+	const queue: Job[] = [];
 	let working = false;
 
 	async function attempt(trx: Transaction<Database>, job: Job, alone: boolean): Promise<void> {
@@ -42,12 +42,16 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 		await run(trx, "release job");
 	}
 
-	async function together(jobs: Job[]): Promise<void> {
+	async function together(trx: Transaction<Database>, jobs: Job[]): Promise<void> {
 		try {
-			await db.transaction().execute(async (trx) => {
-				runDirectly(trx, { prepare, busy: () => false });
+			await run(trx, "begin");
+			try {
 				for (const job of jobs) await attempt(trx, job, jobs.length === 1);
-			});
+				await run(trx, "commit");
+			} catch (error) {
+				await run(trx, "rollback").catch(() => undefined);
+				throw error;
+			}
 		} catch (error) {
 			// Nothing was committed: neither those that ran well nor those that did not.
 			for (const job of jobs) job.outcome = { error };
@@ -58,21 +62,33 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 		}
 	}
 
+	/** While the connection is held, nobody else's statement can slip into the open transaction. */
 	async function work(): Promise<void> {
-		while (queue.length > 0) {
-			const jobs = queue.slice(0, most);
-			queue = queue.slice(most);
-			await together(jobs);
+		const jobs = queue.splice(0, most);
+		try {
+			await db.connection().execute(async (connection) => {
+				const trx = connection as Transaction<Database>;
+				runDirectly(trx, { prepare, busy: () => false });
+				await together(trx, jobs);
+			});
+		} catch (error) {
+			// There is no connection any more: the store was closed.
+			for (const job of jobs) job.reject(error);
 		}
 		working = false;
+		if (queue.length > 0) begin();
+	}
+
+	function begin(): void {
+		if (working) return;
+		working = true;
+		// One round of the event loop lets everyone who is ready come along.
+		setImmediate(() => void work());
 	}
 
 	return (job) =>
 		new Promise((resolve, reject) => {
 			queue.push({ work: job, resolve: resolve as (value: never) => void, reject, outcome: null });
-			if (working) return;
-			working = true;
-			// One round of the event loop lets everyone who is ready come along.
-			setImmediate(() => void work());
+			begin();
 		});
 }

@@ -64,10 +64,16 @@ export function conversation(
 	});
 }
 
-export function say(store: Store, to: ConversationRow, text: string, change: Partial<NewInbound> = {}): Promise<Accepted> {
+export function say(
+	store: Store,
+	to: ConversationRow,
+	text: string,
+	change: Partial<NewInbound> = {},
+	start?: { owner: string; leaseMs: number },
+): Promise<Accepted> {
 	const id = v7();
 	const at = change.at ?? Date.UTC(2026, 10, 30, 7, 4);
-	return store.inbox.accept({
+	const inbound: NewInbound = {
 		id,
 		channel: to.channel,
 		account: "default",
@@ -87,7 +93,8 @@ export function say(store: Store, to: ConversationRow, text: string, change: Par
 		newTurnId: v7(),
 		at,
 		...change,
-	});
+	};
+	return store.inbox.accept(inbound, start);
 }
 
 export const usage = {

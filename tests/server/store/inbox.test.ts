@@ -1,7 +1,7 @@
 import { v7 } from "uuid";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { StepRecord } from "../../../server/agent/types.ts";
-import type { Store } from "../../../server/store/store.ts";
+import type { NewInbound, Store } from "../../../server/store/store.ts";
 import { conversation, ending, say, type TestHome, testHome, usage } from "../../helpers/store.ts";
 
 let home: TestHome;
@@ -77,6 +77,57 @@ describe("a message coming in", () => {
 		const shown = await store.messages.list(to.id, { limit: 10 });
 		expect(shown.map((row) => row.id)).toEqual([kept.messageId, edited.messageId]);
 	});
+});
+
+describe("a turn that begins with its message", () => {
+	const start = { owner: "a", leaseMs: 30_000 };
+
+	it("is claimed as a later claim would have, and by nobody else", async () => {
+		const to = await conversation(store);
+		const { claim: begun, messageId, turnId } = await begin(to, "hello");
+		expect(begun).toMatchObject({
+			turn: { id: turnId, state: "running", personId: "master", startedAt: expect.any(Number) },
+			rows: [{ id: messageId, state: "claimed", attempts: 1, message: { text: "hello" } }],
+			conversation: { id: to.id, title: "hello", preview: "hello" },
+			poisoned: false,
+		});
+		const stored = await store.turns.get(turnId);
+		expect(begun?.turn).toEqual(stored);
+		expect(await claim("b")).toBeNull();
+		await crash();
+		const taken = await claim("b");
+		expect(taken?.rows).toEqual([{ ...begun?.rows[0], attempts: 2 }]);
+		expect(taken?.turn).toEqual(stored);
+		expect(taken?.poisoned).toBe(false);
+	});
+
+	it("waits where somebody works or has waited longer, and once its message is there already", async () => {
+		const to = await conversation(store, { channel: "tg", place: "g", groupId: "g" });
+		await say(store, to, "first", { personId: "p1", tier: "group" });
+		expect((await begin(to, "second", { personId: "p2", tier: "group" })).claim).toBeNull();
+		expect((await claim())?.rows.map((row) => row.message.text)).toEqual(["first"]);
+		expect((await begin(to, "third", { personId: "p3", tier: "group", externalId: "3" })).claim).toBeNull();
+		expect(await store.inbox.waiting()).toEqual({ people: 2, background: 0 });
+		expect(await begin(to, "third", { personId: "p3", tier: "group", externalId: "3" })).toMatchObject({ duplicate: true, claim: null });
+	});
+
+	it("joins what the same person said before instead of running beside it", async () => {
+		const to = await conversation(store);
+		const waiting = await say(store, to, "one");
+		const joined = await begin(to, "two");
+		expect(joined).toMatchObject({ claim: null, turnId: waiting.turnId });
+		expect((await claim())?.rows.map((row) => row.message.text)).toEqual(["one", "two"]);
+	});
+
+	it("takes over what a lease that ran out has left", async () => {
+		const to = await conversation(store);
+		await begin(to, "one", { at: 1_000 });
+		const late = await begin(to, "two", { personId: "p2", at: 1_000 + start.leaseMs });
+		expect(late.claim?.rows.map((row) => row.message.text)).toEqual(["two"]);
+	});
+
+	const begin = (to: Awaited<ReturnType<typeof conversation>>, text: string, change: Partial<NewInbound> = {}) =>
+		say(store, to, text, change, start);
 });
 
 describe("claiming", () => {
@@ -230,6 +281,25 @@ describe("the end of a turn", () => {
 		expect((await store.messages.list(to.id, { limit: 10 })).map((row) => row.text)).toEqual(["a", "answer"]);
 		expect(await store.outbox.list({ limit: 10 })).toHaveLength(1);
 		expect(await store.inbox.outcome(messageId)).toEqual({ turnId, state: "done" });
+	});
+
+	it("hands the reply over to be sent, unless something else waits for its place", async () => {
+		const to = await conversation(store);
+		const sends = (turnId: string, text: string) =>
+			store.turns.end(turnId, { ...ending(to, turnId, text), step: step(1), sendsReply: true });
+		const first = await say(store, to, "a");
+		await claim();
+		const { sending, message } = await sends(first.turnId, "one");
+		expect(sending).toMatchObject({ text: "one", state: "sending", attempts: 1, messageId: message?.id });
+		expect(sending).toEqual(await store.outbox.get(sending?.id as string));
+		expect((await store.turns.steps(first.turnId)).map((one) => one.text)).toEqual(["step 1"]);
+		expect(await store.outbox.claim("web", "default", home.clock.now(), 5)).toEqual([]);
+		const second = await say(store, to, "b");
+		await claim();
+		expect(await sends(second.turnId, "two")).toMatchObject({ sending: null, message: { delivery: "pending" } });
+		expect(await store.outbox.claim("web", "default", home.clock.now(), 5)).toEqual([]);
+		await store.outbox.settle(sending?.id as string, { state: "sent", at: 9 });
+		expect((await store.outbox.claim("web", "default", home.clock.now(), 5)).map((row) => row.text)).toEqual(["two"]);
 	});
 
 	it("leaves a result that is stored already as it is", async () => {
