@@ -3,7 +3,7 @@
  * noted, applied to files and rows so that doing it twice changes nothing, and only then done.
  */
 import type { CallContext } from "../model/model.ts";
-import type { JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
+import type { ExchangeRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
 import { compressDay, compressExchanges } from "./compress.ts";
 import { addOnTop, addToDiary, changeLines, type MemoryLine, oneLine, parseLine, parseSummary, shortHash, withHead } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
@@ -75,13 +75,19 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 
 	async function compress(job: JobRow): Promise<void> {
 		const ids = (job.payload as { ids: string[] }).ids;
-		const rows = (await store.exchangesOf(ids)).filter((row) => row.state === "new" || row.state === "filed" || row.lineId !== null);
+		if (job.conversationId !== null) await parts.shortTerm().see(job, job.conversationId);
+		const known = await store.exchangesOf(ids);
+		const isOpen = (row: ExchangeRow) => row.state === "new" || row.state === "filed";
+		// What was edited and sent again meanwhile is no part of the conversation any more.
+		const takenBack = await store.supersededExchanges(known.filter(isOpen).map((row) => row.exchange.id));
+		await store.setExchanges(takenBack, { state: "gone" });
+		const rows = known.filter((row) => !takenBack.includes(row.exchange.id) && (isOpen(row) || row.lineId !== null));
 		// Nothing left to do: removed by hand meanwhile, or a restart came between the last change and "done".
 		if (rows.every((row) => row.state === "summed")) {
 			await parts.shortTerm().summed(job.conversationId ?? "", ids);
 			return archiveIfLong(job);
 		}
-		let result = job.result as { line: MemoryLine } | null;
+		let result = takenBack.length > 0 ? null : (job.result as { line: MemoryLine } | null);
 		if (!result) {
 			const exchanges = rows.map((row) => row.exchange);
 			const { text, extracted } = await compressExchanges(exchanges, options.model(), contextOf(job), stopping.signal);

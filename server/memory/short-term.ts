@@ -13,9 +13,9 @@ import { createStamps } from "./stamp.ts";
 interface Place {
 	conversationId: string;
 	key: MemoryKey;
-	/** Not compressed yet, oldest first. */
+	/** What stands in the file or is to be written there, oldest first. Bounded, however far the compressions are behind. */
 	rows: ExchangeRow[];
-	/** Of these a compression is pending: they are left out of the request already. */
+	/** Of these a compression is pending: they are left out of the request already, and of the file when it is next written. */
 	pending: Set<string>;
 	stamp: string;
 	version: string | null;
@@ -30,6 +30,8 @@ interface Place {
 export interface ShortTerm {
 	history(key: MemoryKey, conversationId: string): Promise<Exchange[]>;
 	remember(key: MemoryKey, conversationId: string, exchange: Exchange): Promise<boolean>;
+	/** Takes over what a person changed in the file: called before exchanges are compressed. */
+	see(key: MemoryKey, conversationId: string): Promise<void>;
 	/** Called by a compression when its exchanges have left. */
 	summed(conversationId: string, ids: string[]): Promise<void>;
 	/** Removes exchanges for good, from rows' view and file. */
@@ -96,7 +98,9 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		for (const job of await store.compressionsOf(conversationId))
 			for (const id of (job.payload as { ids?: string[] } | null)?.ids ?? []) place.pending.add(id);
 		await look(place);
-		if (place.rows.some((row) => row.state === "new")) place.dirty = true;
+		place.rows = place.rows.filter((row) => row.state === "filed" || !place.pending.has(row.exchange.id));
+		if (place.rows.some((row) => row.state === "new" || place.pending.has(row.exchange.id))) place.dirty = true;
+		keepPending(place);
 		await batch(place);
 		if (place.dirty) soon(place);
 		return place;
@@ -118,6 +122,11 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			if (place && !place.dirty && place.timer === null && clock.now() - place.usedAt > 60_000) places.delete(id);
 			if (places.size <= placesKept) return;
 		}
+	}
+
+	/** A compression whose exchanges have left the rows is the background's alone. */
+	function keepPending(place: Place): void {
+		place.pending = new Set(place.rows.flatMap((row) => (place.pending.has(row.exchange.id) ? [row.exchange.id] : [])));
 	}
 
 	/** Reads the file when it changed since we last saw it, and takes over what a person changed. */
@@ -162,7 +171,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			const theirs = byId.get(row.exchange.id);
 			if (theirs) {
 				if (row.state === "new") {
-					await store.setExchanges([row.exchange.id], { state: "filed" });
+					await store.setExchanges([row.exchange.id], { state: "filed" }, "new");
 					row.state = "filed";
 				}
 				if (!sameExchange(theirs, row.exchange)) {
@@ -180,20 +189,17 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		if (byId.size === 0) return;
 		// What the rows know as compressed or removed is an old copy; what they do not know, a person wrote.
 		const known = await store.knownExchanges([...byId.keys()]);
-		let added = false;
-		for (const exchange of byId.values()) {
-			if (known.has(exchange.id)) place.dirty = true;
-			else {
-				await store.addExchange({
-					...place.key,
-					conversationId: place.conversationId,
-					exchange: { ...exchange, at: exchange.at || clock.now() },
-				});
-				await store.setExchanges([exchange.id], { state: "filed" });
-				added = true;
+		for (const theirs of byId.values()) {
+			if (known.has(theirs.id)) {
+				place.dirty = true;
+				continue;
 			}
+			const exchange = { ...theirs, at: theirs.at || clock.now() };
+			const { key, conversationId } = place;
+			await store.addExchange({ ...key, conversationId, exchange });
+			await store.setExchanges([exchange.id], { state: "filed" });
+			place.rows.push({ ...key, position: 0, conversationId, exchange, state: "filed", lineId: null });
 		}
-		if (added) place.rows = await openRows(place.key, place.conversationId);
 	}
 
 	/** What a person edited and sent again, or had answered anew, is no part of the conversation any more. */
@@ -255,8 +261,15 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		for (let attempt = 1; attempt <= 5; attempt++) {
 			await look(place);
 			place.dirty = false;
-			const rows = [...place.rows];
+			const rows = place.rows.filter((row) => !place.pending.has(row.exchange.id));
+			const leaving = place.rows.filter((row) => place.pending.has(row.exchange.id));
 			try {
+				// First the rows, then the file: what is missing in the file without this would count as removed by hand after a crash.
+				await store.setExchanges(
+					leaving.map((row) => row.exchange.id),
+					{ state: "new" },
+					"filed",
+				);
 				const file = await workspace.write(path, formatExchanges(rows.map((row) => row.exchange)), {
 					by: "program",
 					reason: "exchanges",
@@ -270,9 +283,12 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 					await store.setExchanges(
 						fresh.map((row) => row.exchange.id),
 						{ state: "filed" },
+						"new",
 					);
 					for (const row of fresh) row.state = "filed";
 				}
+				place.rows = rows;
+				keepPending(place);
 				return;
 			} catch (error) {
 				place.dirty = true;
@@ -336,16 +352,23 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			});
 		},
 
+		async see(key, conversationId) {
+			const place = await placeOf(key, conversationId);
+			if (place.key.owner !== key.owner || place.key.audience !== key.audience) return;
+			await inTurn(place, () => look(place));
+			if (place.dirty) soon(place);
+		},
+
 		async summed(conversationId, ids) {
 			const place = await places.get(conversationId);
 			if (!place) return;
 			await inTurn(place, async () => {
 				await look(place);
+				if (!place.rows.some((row) => ids.includes(row.exchange.id))) return;
 				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
-				for (const id of ids) place.pending.delete(id);
-				place.dirty = true;
+				keepPending(place);
+				soon(place);
 			});
-			soon(place);
 		},
 
 		async drop(conversationId, ids) {
@@ -359,7 +382,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			if (!place) return;
 			await inTurn(place, async () => {
 				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
-				for (const id of ids) place.pending.delete(id);
+				keepPending(place);
 				place.dirty = true;
 			});
 			await write(place);

@@ -8,9 +8,7 @@ const mark = "[removed]";
 const leastNeedle = 8;
 
 /** Forgetting in the log of the conversations: messages, steps, tool calls, recorded model calls and kept events that carry a text. */
-export function memoryRedaction(
-	db: Kysely<Database>,
-): Pick<MemoryStore, "redactMessages" | "turnOfMessage" | "messagesOf" | "supersededExchanges"> {
+export function memoryRedaction(db: Kysely<Database>): Pick<MemoryStore, "redactMessages" | "turnOfMessage" | "messagesOf"> {
 	return {
 		async turnOfMessage(id) {
 			const row = await db.selectFrom("messages").select(["turn_id", "conversation_id"]).where("id", "=", id).executeTakeFirst();
@@ -23,18 +21,6 @@ export function memoryRedaction(
 				conversationId: row.conversation_id,
 				messageIds: mates.length > 0 ? mates.map((mate) => mate.id) : [id],
 			};
-		},
-
-		async supersededExchanges(ids) {
-			if (ids.length === 0) return [];
-			const byTurn = await db
-				.selectFrom("messages")
-				.select("turn_id as id")
-				.distinct()
-				.where("turn_id", "in", ids)
-				.where("superseded", "=", 1)
-				.execute();
-			return byTurn.flatMap((row) => row.id ?? []);
 		},
 
 		async messagesOf(owner, limit) {

@@ -9,7 +9,7 @@ export interface MemoryKey {
 	audience: Audience;
 }
 
-/** `new`: not in Memory.json yet. `filed`: written there. `summed`: compressed. `gone`: removed by hand or forgotten. */
+/** `new`: not in Memory.json, or not yet. `filed`: written there. `summed`: compressed. `gone`: removed by hand or forgotten. */
 export type ExchangeState = "new" | "filed" | "summed" | "gone";
 
 export interface ExchangeRow extends MemoryKey {
@@ -106,7 +106,8 @@ export interface MemoryStore {
 	supersededExchanges(ids: string[]): Promise<string[]>;
 	/** Exchanges that went into a summary line. */
 	exchangesOfLine(lineId: string): Promise<ExchangeRow[]>;
-	setExchanges(ids: string[], change: { state?: ExchangeState; lineId?: string }): Promise<void>;
+	/** With `from` only those that are in this state still. */
+	setExchanges(ids: string[], change: { state?: ExchangeState; lineId?: string }, from?: ExchangeState): Promise<void>;
 	setExchangeBody(id: string, exchange: Exchange): Promise<void>;
 	/** Ids of conversations in which the owner has exchanges. */
 	conversationsOf(key: MemoryKey): Promise<string[]>;
@@ -120,7 +121,7 @@ export interface MemoryStore {
 	addJob(job: NewJob, again?: boolean): Promise<boolean>;
 	/** Waiting compressions of a conversation, oldest first. */
 	compressionsOf(conversationId: string): Promise<JobRow[]>;
-	/** Takes the next due job whose owner has none running, for `leaseMs`. */
+	/** Takes the job that is due longest of those whose owner has none running, for `leaseMs`. */
 	claimJob(now: number, leaseMs: number): Promise<JobRow | null>;
 	/** Takes the owner's next fact job, whatever else of theirs is running. */
 	claimFactJob(key: MemoryKey, now: number, leaseMs: number): Promise<JobRow | null>;

@@ -1,37 +1,12 @@
-/** The memory's rows: exchanges of the short term, memories and their vectors, facts, background work. */
-import { type Kysely, type Selectable, sql, type Transaction } from "kysely";
-import type { Exchange } from "../agent/types.ts";
-import type { ToolEffect } from "../tools/tool.ts";
-import { clean, fromJson } from "./json.ts";
+/** The memory's rows: memories and their vectors, facts; the exchanges of the short term and the background work have files of their own. */
+import { type Kysely, type Selectable, sql } from "kysely";
+import { clean } from "./json.ts";
+import { type ExchangeTable, memoryExchanges } from "./memory-exchanges.ts";
+import { type JobTable, memoryJobs } from "./memory-jobs.ts";
 import { memoryRedaction } from "./memory-redact.ts";
-import type {
-	Audience,
-	EntryRow,
-	ExchangeRow,
-	ExchangeState,
-	FactRow,
-	FactState,
-	JobKind,
-	JobRow,
-	MemoryKey,
-	MemoryStore,
-	NewEntry,
-} from "./memory-store.ts";
+import type { Audience, EntryRow, FactRow, FactState, MemoryKey, MemoryStore, NewEntry } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
-import { run } from "./sql.ts";
 import type { Write } from "./writer.ts";
-
-interface ExchangeTable {
-	position: number;
-	id: string;
-	conversation_id: string;
-	owner: string;
-	audience: string;
-	at: number;
-	body: string;
-	state: ExchangeState;
-	line_id: string | null;
-}
 
 interface EntryTable {
 	position: number;
@@ -67,23 +42,6 @@ interface FactTable {
 	superseded_by: string | null;
 }
 
-interface JobTable {
-	position: number;
-	key: string;
-	kind: JobKind;
-	owner: string;
-	audience: string;
-	conversation_id: string | null;
-	payload: string;
-	result: string | null;
-	state: "waiting" | "done";
-	attempts: number;
-	not_before: number;
-	lease_until: number;
-	error: string | null;
-	created_at: number;
-}
-
 export interface MemoryTables {
 	memory_exchanges: ExchangeTable;
 	memory_entries: EntryTable;
@@ -109,18 +67,6 @@ function chunks<T>(list: T[], size: number): T[][] {
 }
 
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-function toExchange(row: Selectable<ExchangeTable>): ExchangeRow {
-	return {
-		position: row.position,
-		conversationId: row.conversation_id,
-		owner: row.owner,
-		audience: row.audience as Audience,
-		exchange: fromJson<Exchange>(row.body, { id: row.id, at: row.at, channel: "", from: null, said: "", replied: "" }),
-		state: row.state,
-		lineId: row.line_id,
-	};
-}
 
 function toEntry(row: Selectable<EntryTable>): EntryRow {
 	return {
@@ -156,50 +102,6 @@ function toFact(row: Selectable<FactTable>): FactRow {
 	};
 }
 
-function toJob(row: Selectable<JobTable>): JobRow {
-	return {
-		position: row.position,
-		key: row.key,
-		kind: row.kind,
-		owner: row.owner,
-		audience: row.audience as Audience,
-		conversationId: row.conversation_id,
-		payload: fromJson<unknown>(row.payload, null),
-		result: fromJson<unknown>(row.result, null),
-		attempts: row.attempts,
-		createdAt: row.created_at,
-	};
-}
-
-/**
- * Writes a `fact` effect inside the transaction that stores the tool's result: a job of the memory, keyed by the call. For `createTurns(db, { fact: writeFactEffect })`.
- * The row names owner and audience; the memory applies it to the facts and to Fact.md.
- */
-export async function writeFactEffect(
-	trx: Transaction<Database>,
-	effect: ToolEffect,
-	source: { turnId: string; recordId: string; at: number },
-): Promise<void> {
-	if (effect.type !== "fact") return;
-	const row = effect.row as { owner?: unknown; audience?: unknown; conversationId?: unknown };
-	if (typeof row.owner !== "string" || (row.audience !== "private" && row.audience !== "group"))
-		throw new Error("a fact names owner and audience");
-	await (trx as unknown as Transaction<Tables>)
-		.insertInto("memory_jobs")
-		.values({
-			key: `fact:${source.recordId}`,
-			kind: "fact",
-			owner: row.owner,
-			audience: row.audience,
-			conversation_id: typeof row.conversationId === "string" ? row.conversationId : null,
-			payload: JSON.stringify({ action: effect.action, row: effect.row }),
-			state: "waiting",
-			created_at: source.at,
-		} as never)
-		.onConflict((conflict) => conflict.column("key").doNothing())
-		.execute();
-}
-
 /** `file` is the database's own path: the search engine reads it on a connection of its own. */
 export function createMemoryStore(database: Kysely<Database>, file: string, write: Write): MemoryStore {
 	const db = database as unknown as Kysely<Tables>;
@@ -214,241 +116,8 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 	return {
 		file,
 
-		async addExchange(row) {
-			const made = await write((trx) =>
-				run(
-					trx,
-					"insert into memory_exchanges (id, conversation_id, owner, audience, at, body, state) values (?, ?, ?, ?, ?, ?, 'new') on conflict (id) do nothing",
-					row.exchange.id,
-					row.conversationId,
-					row.owner,
-					row.audience,
-					row.exchange.at,
-					clean(JSON.stringify(row.exchange)),
-				),
-			);
-			return made > 0;
-		},
-		async openExchanges(conversationId) {
-			const rows = await db
-				.selectFrom("memory_exchanges")
-				.selectAll()
-				.where("conversation_id", "=", conversationId)
-				.where("state", "in", ["new", "filed"])
-				.orderBy("position")
-				.execute();
-			return rows.map(toExchange);
-		},
-		async knownExchanges(ids) {
-			const found = new Set<string>();
-			for (const part of chunks(ids, 200))
-				for (const row of await db.selectFrom("memory_exchanges").select("id").where("id", "in", part).execute()) found.add(row.id);
-			return found;
-		},
-		async exchangesOf(ids) {
-			if (ids.length === 0) return [];
-			return (await db.selectFrom("memory_exchanges").selectAll().where("id", "in", ids).orderBy("position").execute()).map(toExchange);
-		},
-		async exchangesOfLine(lineId) {
-			return (await db.selectFrom("memory_exchanges").selectAll().where("line_id", "=", lineId).orderBy("position").execute()).map(
-				toExchange,
-			);
-		},
-		async setExchanges(ids, change) {
-			if (ids.length === 0) return;
-			const set = { ...(change.state ? { state: change.state } : {}), ...(change.lineId !== undefined ? { line_id: change.lineId } : {}) };
-			for (const part of chunks(ids, 200)) await db.updateTable("memory_exchanges").set(set).where("id", "in", part).execute();
-		},
-		async setExchangeBody(id, exchange) {
-			await db
-				.updateTable("memory_exchanges")
-				.set({ body: clean(JSON.stringify(exchange)) })
-				.where("id", "=", id)
-				.execute();
-		},
-		async conversationsOf(key) {
-			const rows = await db
-				.selectFrom("memory_exchanges")
-				.select("conversation_id")
-				.distinct()
-				.where("owner", "=", key.owner)
-				.where("audience", "=", key.audience)
-				.execute();
-			return rows.map((row) => row.conversation_id);
-		},
-		async exchangesOfOwner(key, after, limit) {
-			const rows = await db
-				.selectFrom("memory_exchanges")
-				.selectAll()
-				.where("owner", "=", key.owner)
-				.where("audience", "=", key.audience)
-				.where("position", ">", after)
-				.where("state", "!=", "gone")
-				.orderBy("position")
-				.limit(limit)
-				.execute();
-			return rows.map(toExchange);
-		},
-
-		async exchangesBetween(key, from, to, limit) {
-			const rows = await db
-				.selectFrom("memory_exchanges")
-				.selectAll()
-				.where("owner", "=", key.owner)
-				.where("audience", "=", key.audience)
-				.where("at", ">=", from)
-				.where("at", "<", to)
-				.where("state", "!=", "gone")
-				.orderBy("position", "desc")
-				.limit(limit)
-				.execute();
-			return rows.reverse().map(toExchange);
-		},
-
-		async addJob(job, again = false) {
-			const made = await db
-				.insertInto("memory_jobs")
-				.values({
-					key: job.key,
-					kind: job.kind,
-					owner: job.owner,
-					audience: job.audience,
-					conversation_id: job.conversationId,
-					payload: clean(JSON.stringify(job.payload)),
-					state: "waiting",
-					not_before: job.notBefore,
-					created_at: job.createdAt,
-				} as never)
-				.onConflict((conflict) =>
-					again
-						? conflict
-								.column("key")
-								.doUpdateSet((eb) => ({
-									state: "waiting",
-									payload: eb.ref("excluded.payload"),
-									result: null,
-									not_before: eb.ref("excluded.not_before"),
-									attempts: 0,
-								}))
-								.where("memory_jobs.state", "=", "done")
-						: conflict.column("key").doNothing(),
-				)
-				.executeTakeFirst();
-			return (made.numInsertedOrUpdatedRows ?? 0n) > 0n;
-		},
-		async compressionsOf(conversationId) {
-			const rows = await db
-				.selectFrom("memory_jobs")
-				.selectAll()
-				.where("conversation_id", "=", conversationId)
-				.where("kind", "=", "compress")
-				.where("state", "=", "waiting")
-				.orderBy("position")
-				.execute();
-			return rows.map(toJob);
-		},
-		async claimJob(now, leaseMs) {
-			return db.transaction().execute(async (trx) => {
-				const row = await trx
-					.selectFrom("memory_jobs as job")
-					.selectAll()
-					.where("state", "=", "waiting")
-					.where("not_before", "<=", now)
-					.where("lease_until", "<=", now)
-					// One at a time per person: what is leased holds back the owner's others.
-					.where((eb) =>
-						eb.not(
-							eb.exists(
-								eb
-									.selectFrom("memory_jobs as other")
-									.select("other.position")
-									.where("other.state", "=", "waiting")
-									.where("other.lease_until", ">", now)
-									.whereRef("other.owner", "=", "job.owner"),
-							),
-						),
-					)
-					.orderBy("position")
-					.limit(1)
-					.executeTakeFirst();
-				if (!row) return null;
-				await trx
-					.updateTable("memory_jobs")
-					.set({ lease_until: now + leaseMs, attempts: row.attempts + 1 })
-					.where("position", "=", row.position)
-					.execute();
-				return toJob({ ...row, attempts: row.attempts + 1 });
-			});
-		},
-		async claimFactJob(key, now, leaseMs) {
-			const row = await db
-				.updateTable("memory_jobs")
-				.set({ lease_until: now + leaseMs, attempts: sql`attempts + 1` })
-				.where("position", "=", (eb) =>
-					eb
-						.selectFrom("memory_jobs")
-						.select("position")
-						.where("kind", "=", "fact")
-						.where("state", "=", "waiting")
-						.where("owner", "=", key.owner)
-						.where("audience", "=", key.audience)
-						.where("not_before", "<=", now)
-						.where("lease_until", "<=", now)
-						.orderBy("position")
-						.limit(1),
-				)
-				.returningAll()
-				.executeTakeFirst();
-			return row ? toJob(row) : null;
-		},
-		async clearJobResult(position) {
-			await db.updateTable("memory_jobs").set({ result: null }).where("position", "=", position).execute();
-		},
-		async setJobResult(position, result) {
-			await db
-				.updateTable("memory_jobs")
-				.set({ result: clean(JSON.stringify(result)) })
-				.where("position", "=", position)
-				.execute();
-		},
-		async finishJob(position) {
-			// Only the key stays: what the work was about lives in files and rows that `forget` knows.
-			await db
-				.updateTable("memory_jobs")
-				.set({ state: "done", lease_until: 0, error: null, payload: "{}", result: null })
-				.where("position", "=", position)
-				.execute();
-		},
-		async retryJob(position, error, notBefore) {
-			await db
-				.updateTable("memory_jobs")
-				.set({ lease_until: 0, error: clean(error.slice(0, 500)), not_before: notBefore })
-				.where("position", "=", position)
-				.execute();
-		},
-		async freeJobs() {
-			const freed = await db
-				.updateTable("memory_jobs")
-				.set({ lease_until: 0 })
-				.where("state", "=", "waiting")
-				.where("lease_until", ">", 0)
-				.executeTakeFirst();
-			return Number(freed.numUpdatedRows);
-		},
-		async waitingJobs(key) {
-			let query = db
-				.selectFrom("memory_jobs")
-				.select((eb) => [eb.fn.countAll().as("count"), eb.fn.min("not_before").as("due")])
-				.where("state", "=", "waiting");
-			if (key) query = query.where("owner", "=", key.owner).where("audience", "=", key.audience);
-			const row = await query.executeTakeFirst();
-			const count = Number(row?.count ?? 0);
-			return { count, dueAt: count === 0 ? null : Number(row?.due ?? 0) };
-		},
-		async pruneJobs(before) {
-			// The key of a done job keeps its work from being done twice: it stays as long as a late repeat is thinkable.
-			await db.deleteFrom("memory_jobs").where("state", "=", "done").where("created_at", "<", before).execute();
-		},
+		...memoryExchanges(database, write),
+		...memoryJobs(database),
 
 		async addEntries(entries) {
 			let added = 0;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { topicOf } from "../../../server/memory/fact-rules.ts";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
-import { writeFactEffect } from "../../../server/store/memory.ts";
+import { writeFactEffect } from "../../../server/store/memory-jobs.ts";
 import { openMemory, privately, start, type TestMemory } from "./setup.ts";
 
 const open: TestMemory[] = [];

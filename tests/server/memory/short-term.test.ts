@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseSummary } from "../../../server/memory/lines.ts";
 import { exchange, openMemory, privately, type TestMemory, userText } from "./setup.ts";
 
@@ -79,6 +79,84 @@ describe("the window of exchanges", () => {
 		await test.close();
 		const again = await make({ dir: test.dir, recent: async () => [exchange(1, "one"), exchange(2, "two")] });
 		expect((await again.memory.history(privately())).map((one) => one.said)).toEqual(["one", "two"]);
+	});
+});
+
+describe("compressions that lag behind", () => {
+	/** So many exchanges are said, and nothing is compressed. */
+	async function far(last: number): Promise<TestMemory> {
+		const test = await make({ quietMs: 60_000, patienceMs: 60_000, flushMs: 1 });
+		for (let number = 1; number <= last; number++) await test.memory.remember(privately(), exchange(number, `mark${number}x`));
+		return test;
+	}
+	const inFile = async (test: TestMemory): Promise<string[]> =>
+		JSON.parse(await file(test, "conversations/c1/Memory.json")).map((one: { id: string }) => one.id);
+	/** Memory.json as it is written while the compressions wait. */
+	async function written(test: TestMemory, ids: string[]): Promise<void> {
+		await vi.waitFor(async () => expect(await inFile(test)).toEqual(ids), { timeout: 20_000 });
+	}
+
+	it("the file holds the window and no more, and a restart takes what left it for anything but removed by hand", async () => {
+		const test = await far(8);
+		await written(test, ["e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8"]);
+		for (let number = 9; number <= 42; number++) await test.memory.remember(privately(), exchange(number, `mark${number}x`));
+		await written(test, ["e37", "e38", "e39", "e40", "e41", "e42"]);
+		const again = await test.restart({ quietMs: 1, patienceMs: 20 });
+		open.push(again);
+		expect((await again.memory.history(privately())).map((one) => one.id)).toEqual(await inFile(again));
+		await again.memory.settled();
+		expect(await inFile(again)).toEqual(["e37", "e38", "e39", "e40", "e41", "e42"]);
+		const lines = `${await file(again, "people/master/SUMMARY.md")}`;
+		for (let number = 1; number <= 36; number++) expect(lines.split(`mark${number}x`).length - 1, `mark${number}x`).toBe(1);
+		expect(again.small.requests).toHaveLength(9);
+	});
+
+	it("what a crash left in the file, or took from it, is neither lost nor doubled", async () => {
+		const test = await far(9);
+		await written(test, ["e5", "e6", "e7", "e8", "e9"]);
+		await test.close();
+		// As after a crash between the rows and the file: the file still holds what is to be compressed, and a person has changed it.
+		const path = join(test.dir, "workspace/conversations/c1/Memory.json");
+		const records = JSON.parse(await readFile(path, "utf8"));
+		records.unshift({
+			id: "e1",
+			at: new Date(exchange(1, "").at).toISOString(),
+			channel: "web",
+			from: null,
+			said: "markedit",
+			replied: "x",
+		});
+		await writeFile(path, JSON.stringify(records));
+		const again = await make({ dir: test.dir });
+		expect((await again.memory.history(privately())).map((one) => one.id)).toEqual(["e5", "e6", "e7", "e8", "e9"]);
+		await again.memory.settled();
+		expect(await inFile(again)).toEqual(["e5", "e6", "e7", "e8", "e9"]);
+		expect((await summary(again)).map((line) => line.text)).toEqual(["They spoke of markedit, mark2x, mark3x, mark4x."]);
+	});
+
+	it("a removal by hand before the file was written anew holds", async () => {
+		const test = await make({ quietMs: 60_000, patienceMs: 60_000, flushMs: 1 });
+		for (let number = 1; number <= 8; number++) await test.memory.remember(privately(), exchange(number, `mark${number}x`));
+		await written(test, ["e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8"]);
+		const path = join(test.dir, "workspace/conversations/c1/Memory.json");
+		const records = JSON.parse(await readFile(path, "utf8"));
+		await Promise.all([
+			test.memory.remember(privately(), exchange(9, "mark9x")),
+			writeFile(path, JSON.stringify(records.filter((one: { id: string }) => one.id !== "e2"))),
+		]);
+		await test.memory.settled();
+		expect((await summary(test)).map((line) => line.text)).toEqual(["They spoke of mark1x, mark3x, mark4x."]);
+	});
+
+	it("what was edited and sent again is not compressed, also when nobody has asked for the history since", async () => {
+		const test = await far(9);
+		test.db.raw
+			.prepare(
+				"insert into messages (id, conversation_id, role, text, at, origin, turn_id, attachments, notes, superseded) values ('m3', 'c1', 'assistant', 'x', 1, 'human', 'e3', '[]', '[]', 1)",
+			)
+			.run();
+		await test.memory.settled();
+		expect((await summary(test)).map((line) => line.text)).toEqual(["They spoke of mark1x, mark2x, mark4x."]);
 	});
 });
 
