@@ -1,4 +1,5 @@
 /** One live socket: hello, replay, then live without gap or double; sends and stops; closed when it is too slow or half open. */
+import type { Writable } from "node:stream";
 import type { RawData, WebSocket } from "ws";
 import { ClientFrame, type LiveBody, type LiveFrame } from "./contract.ts";
 import type { LiveHubOptions } from "./live.ts";
@@ -24,8 +25,10 @@ export interface LiveSocket {
 
 type State = "waiting" | "replaying" | "live" | "closed";
 
-export function createLiveSocket(options: LiveHubOptions & { socket: WebSocket; isPrivate(type: LiveBody["type"]): boolean }): LiveSocket {
-	const { socket, bus, gateway, submit, version, log, limits, isPrivate } = options;
+export function createLiveSocket(
+	options: LiveHubOptions & { socket: WebSocket; stream: Writable; isPrivate(type: LiveBody["type"]): boolean },
+): LiveSocket {
+	const { socket, stream, bus, gateway, submit, version, log, limits, isPrivate } = options;
 	const { bufferBytes = 4_000_000 } = limits;
 	let state: State = "waiting";
 	/** What happens while the past is being replayed. */
@@ -33,6 +36,7 @@ export function createLiveSocket(options: LiveHubOptions & { socket: WebSocket; 
 	let lastSeq = 0;
 	let topics: Set<string> | null = null;
 	let alive = true;
+	let corked = false;
 	let malformed = 0;
 	let pending = 0;
 	/** Sends of one conversation are stored in the order they came. */
@@ -54,8 +58,20 @@ export function createLiveSocket(options: LiveHubOptions & { socket: WebSocket; 
 		return "conversation" in frame && frame.conversation !== null && topics.has(frame.conversation);
 	}
 
+	/** What is said in one round of the event loop leaves in one write: a write costs more than making a frame. */
+	function together(): void {
+		if (corked) return;
+		corked = true;
+		stream.cork();
+		setImmediate(() => {
+			corked = false;
+			stream.uncork();
+		});
+	}
+
 	function put(frame: LiveFrame, data: Buffer, sent?: () => void): void {
 		lastSeq = frame.seq;
+		together();
 		socket.send(data, { binary: false }, sent ? () => sent() : undefined);
 		if (socket.bufferedAmount > bufferBytes) {
 			log.warn("live.too-slow", { bufferedBytes: socket.bufferedAmount });

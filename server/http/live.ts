@@ -1,4 +1,5 @@
 /** The live sockets: one listener on the bus, one JSON text per frame, shared by everybody who gets it. */
+import type { Writable } from "node:stream";
 import type { WebSocket } from "ws";
 import type { EventBus } from "../observe/bus.ts";
 import type { Auth, Identity } from "./auth.ts";
@@ -11,7 +12,8 @@ import { createLiveSocket, type LiveSocket } from "./live-socket.ts";
 const PRIVATE = new Set<LiveBody["type"]>(["hello", "ack", "refused"]);
 
 export interface LiveHub {
-	attach(socket: WebSocket, identity: Identity): void;
+	/** `stream` is the connection under the socket. */
+	attach(socket: WebSocket, stream: Writable, identity: Identity): void;
 	/** Closes the sockets of a session that has ended. */
 	endSession(tokenHash: string): void;
 	close(): void;
@@ -70,9 +72,9 @@ export function createLiveHub(options: LiveHubOptions): LiveHub {
 	}
 
 	return {
-		attach(socket, identity) {
+		attach(socket, stream, identity) {
 			if (sockets.size >= maxSockets) return socket.close(1013, "too many sockets");
-			const live = createLiveSocket({ ...options, socket, isPrivate: (type) => PRIVATE.has(type) });
+			const live = createLiveSocket({ ...options, socket, stream, isPrivate: (type) => PRIVATE.has(type) });
 			sockets.set(live, identity);
 			start();
 			socket.on("close", () => {

@@ -158,7 +158,7 @@ export function conversationRoutes(app: App, { deps, submit, closing, live }: Co
 
 	app.get("/api/v1/live", { config: { socket: true }, websocket: true, schema: { hide: true } as object }, (socket, request) => {
 		// The door has checked who it is.
-		if (request.identity) live.attach(socket, request.identity);
+		if (request.identity) live.attach(socket, request.raw.socket, request.identity);
 		else socket.close(4401, "not signed in");
 	});
 }
