@@ -354,6 +354,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	);
 
 	const results = createResults(workspace.paths.files);
+	/** The files that are part of every prompt: they seldom change. */
+	const cleanBlock = new Map(["soul", "agent"].map((name) => [name, redact.alike()]));
 	/** Said once, and again when it changes. */
 	let promptProblems = "";
 	/** One box for each list of capabilities: a changed configuration brings new lists. */
@@ -403,8 +405,11 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 				if (told !== promptProblems) for (const one of problems) log.warn("workspace.problem", { message: one });
 				promptProblems = told;
 				// Who it is and whom it talks to come from the memory, for the speaker alone.
-				const own = blocks.filter(({ name }) => name === "soul" || name === "agent");
-				return [rulesBlock(locale()), ...own.map(({ name, text }) => ({ name, text: redact.text(text) }))];
+				const own = blocks.flatMap(({ name, text }) => {
+					const cleaned = cleanBlock.get(name)?.(text);
+					return cleaned === undefined ? [] : [{ name, text: cleaned }];
+				});
+				return [rulesBlock(locale()), ...own];
 			},
 			tools(claim) {
 				const allow = settings().safety.permissions[claim.turn.tier];

@@ -270,7 +270,7 @@ export function createEngine(deps: EngineDeps): Engine {
 			deps,
 			settings,
 			key,
-			written.shown,
+			text,
 			estimated,
 			run,
 			deps.client.chat(
@@ -302,7 +302,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	async function* demoAttempt(settings: ModelSettings, run: Run): AsyncGenerator<ModelEvent> {
 		yield* announce(settings, run);
 		// Recorded as every other call is, so that it can be read, reported and replayed like one.
-		const { shown, json } = await writeChat(run.request, {
+		const { json } = await writeChat(run.request, {
 			modelName: settings.model,
 			quirks: providerOf(settings.provider).quirks,
 			sendsImages: false,
@@ -311,7 +311,7 @@ export function createEngine(deps: EngineDeps): Engine {
 			extraOf: () => undefined,
 		});
 		const estimated = tokens.count(settings.model, json);
-		const { reply } = yield* metered(deps, settings, null, shown, estimated, run, deps.demo.answer(run.request, run.signal));
+		const { reply } = yield* metered(deps, settings, null, json, estimated, run, deps.demo.answer(run.request, run.signal));
 		yield { type: "end", reply };
 	}
 

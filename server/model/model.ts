@@ -131,7 +131,7 @@ export class ModelError extends Error {
 	}
 }
 
-/** What is known of a call before it is made. `request` is the body as it will be sent, images replaced by `<image sha256 bytes>`. */
+/** What is known of a call before it is made. `request` is the body as it will be sent (JSON, or data), images replaced by `<image sha256 bytes>`. */
 export interface CallStart {
 	context: CallContext;
 	/** Configured model id. */

@@ -31,7 +31,7 @@ export interface MeterOptions {
 	modelOf(id: string): PricedModel | null;
 	/** Tier and group behind a call. Asked once a minute for the same person and conversation. Default: everybody is the master. */
 	payerOf?(context: CallContext): Promise<{ tier: Payer["tier"]; groupId: string | null; background?: boolean }>;
-	redact: Pick<Redactor, "text">;
+	redact: Pick<Redactor, "text" | "alike">;
 	clock: { now(): number };
 	newId(): string;
 	/** Told of every settled call. A throwing listener harms nobody. */
@@ -44,7 +44,8 @@ export interface MeterOptions {
 const firstMargin = 1.1;
 const mostMargin = 3;
 const payerTtlMs = 60_000;
-const mostPayers = 2_000;
+const mostPayers = 500;
+const mostCleaners = 20;
 
 /** Errors before which the server can have used nothing: it said no, or was never reached. */
 const nothingUsed = new Set(["bad-request", "context-length", "auth", "payment", "rate-limited", "server", "fuse", "no-model"]);
@@ -81,6 +82,7 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 	const { ledger, fuse, prices, redact, clock } = options;
 	const ratios = new Map<string, TokenRatio>();
 	const open = new Map<string, { start: CallStart; ledgerMs: number }>();
+	const cleaners = new Map<string, (text: string) => string>();
 	const payers = new Map<string, { until: number; payer: Awaited<ReturnType<NonNullable<MeterOptions["payerOf"]>>> }>();
 
 	async function payerOf(context: CallContext): Promise<Payer> {
@@ -96,6 +98,18 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 		// Nobody waits for an embedding outside a turn: that is re-indexing.
 		const background = known.payer.background || (context.source === "embedding" && context.turnId === null) ? true : undefined;
 		return { personId: context.personId, source: context.source, tier: known.payer.tier, groupId: known.payer.groupId, background };
+	}
+
+	/** Requests of one kind to one model begin alike. */
+	function cleanerOf({ model, context }: CallStart): (text: string) => string {
+		const kind = `${model} ${context.source}`;
+		let cleaner = cleaners.get(kind);
+		if (!cleaner) {
+			if (cleaners.size >= mostCleaners) cleaners.clear();
+			cleaner = redact.alike();
+			cleaners.set(kind, cleaner);
+		}
+		return cleaner;
 	}
 
 	function learn(start: CallStart, usage: Usage): TokenRatio | null {
@@ -129,7 +143,7 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 			const outputTokens = Math.max(0, Math.ceil(call.maxOutputTokens));
 			const priced = options.modelOf(call.model);
 			const cost = priced ? prices.cost(priced, { inputTokens, cachedTokens: 0, outputTokens }, call.startedAt) : null;
-			const request = redact.text(JSON.stringify(call.request) ?? "null");
+			const request = cleanerOf(call)(typeof call.request === "string" ? call.request : (JSON.stringify(call.request) ?? "null"));
 			try {
 				await fuse.reserve(id, { ...call, request }, { payer, tokens: inputTokens + outputTokens, cost }, signal);
 			} catch (error) {

@@ -75,7 +75,7 @@ describe("writing requests strictly", () => {
 	it("records the body as sent, and the masked key", async () => {
 		const keyed = setUp([entry("main", server.url, { apiKeys: ["sk-canary-0123456789abcd"] })]);
 		await run(keyed.models, ask("hi", { tools: [tool("now")] }));
-		expect(keyed.calls[0]?.start.request).toEqual(sent());
+		expect(JSON.parse(String(keyed.calls[0]?.start.request))).toEqual(sent());
 		expect(keyed.calls[0]?.start).toMatchObject({
 			key: "sk-…abcd",
 			model: "main",

@@ -90,6 +90,33 @@ describe("a redactor", () => {
 		expect(redact.text("third-one newnewnew")).toBe("[redacted] [redacted]");
 	});
 
+	it("finds in texts that begin alike what it finds in each alone", () => {
+		const secrets = ["abcdef-secret-1", "late-secret-2"];
+		const redact = createRedactor(["abcdef-secret-1"]);
+		const clean = redact.alike();
+		const head = `{"system":"${"You are calm and helpful. ".repeat(30)}","messages":["`;
+		const texts = [
+			`${head}hello"]}`,
+			`${head}hello"]}`,
+			`${head}hello you"]}`,
+			// What was clean alone may be the beginning of a secret.
+			`${head}hello abcdef-sec"]}`,
+			`${head}hello abcdef-secret-1"]}`,
+			`${head}hello abcdef-sec"]}`,
+			`${head}hello sk-proj-abcdefghijklmnop`,
+			`${head}hello sk-proj-abcdefghijklmnopqrstuv"]}`,
+			`${head}hello late-secret-2"]}`,
+			"no quotation marks, abcdef-secret-1",
+			"",
+		];
+		for (const text of texts) expect(clean(text)).toBe(redact.text(text));
+		redact.add(["late-secret-2"]);
+		for (const text of texts) expect(clean(text)).toBe(redact.text(text));
+		redact.add(['quote"d-secret']);
+		for (const text of [`${head}quote"d-secre"]}`, `${head}quote"d-secret"]}`]) expect(clean(text)).toBe(redact.text(text));
+		for (const secret of secrets) expect(texts.map(clean).join("")).not.toContain(secret);
+	});
+
 	it("stays quick on long text without secrets and on hostile text", () => {
 		const redact = createRedactor([canary]);
 		const began = performance.now();
