@@ -507,7 +507,6 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		"observe",
 		createObserve({
 			ledger: store.ledger,
-			turns: store.turns,
 			bus,
 			fuse,
 			calendar,

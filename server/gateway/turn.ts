@@ -142,6 +142,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			state: outcome.state,
 			origin: claim.turn.origin,
 			model: outcome.model,
+			...(outcome.guard ? { guard: outcome.guard } : {}),
 		});
 		options.onEnded({
 			turnId: claim.turn.id,

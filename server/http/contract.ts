@@ -547,7 +547,8 @@ export type LiveBody =
 	| { type: "delta"; conversation: string; turnId: string; text: string }
 	/** What was streamed of the current step is void. */
 	| { type: "restart"; conversation: string; turnId: string; model: string; reason: string }
-	| { type: "turn"; conversation: string; turnId: string; state: TurnState; origin: string; model: string | null }
+	/** `guard`: why it was ended by a guard rather than by the model. */
+	| { type: "turn"; conversation: string; turnId: string; state: TurnState; origin: string; model: string | null; guard?: string }
 	| {
 			type: "step";
 			conversation: string;

@@ -7,7 +7,7 @@ import { shorten } from "./log-line.ts";
 export interface ActivityOptions {
 	bus: Pick<EventBus, "subscribe">;
 	/** Lines of this log must not go back to the bus: the frames they tell of are there already. */
-	log: Pick<Log, "info" | "warn">;
+	log: Pick<Log, "debug" | "info" | "warn">;
 	clock: { now(): number };
 	/** Silence after which a running turn gives a sign of life, ms. Default 15,000. */
 	signMs?: number;
@@ -62,7 +62,7 @@ export function createActivityLog(options: ActivityOptions): { tick(): void; sto
 					turn.step = frame.step;
 					turn.saidThinking = false;
 					turn.doing = "model";
-					log.info("step.started", { ...at, round: frame.round });
+					log.debug("step.started", { ...at, round: frame.round });
 				} else if (frame.state === "thinking") {
 					if (turn.saidThinking) return;
 					turn.saidThinking = true;
@@ -70,7 +70,7 @@ export function createActivityLog(options: ActivityOptions): { tick(): void; sto
 					log.info("step.thinking", at);
 				} else {
 					turn.doing = "next step";
-					log.info("step.finished", { ...at, text: frame.text ? shorten(frame.text, 120) : undefined });
+					log.debug("step.finished", { ...at, text: frame.text ? shorten(frame.text, 120) : undefined });
 				}
 				return;
 			}

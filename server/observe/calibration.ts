@@ -6,6 +6,8 @@ import type { Ledger } from "../store/ledger-store.ts";
 const prefix = "counter:";
 /** Long enough that rounding does not show in the rate. */
 const probe = "calibration ".repeat(2_000);
+/** A rate that has moved by less than this part is not written again. */
+const worthKeeping = 0.01;
 const nobody = "\u0000unknown";
 
 export interface Calibration extends TokenCounter {
@@ -21,7 +23,12 @@ export function createCalibration(options: {
 }): Calibration {
 	const { counter, ledger } = options;
 	const lessons = new Map<string, number>();
-	const rateOf = (model: string): number => counter.count(model, probe) / counter.count(nobody, probe);
+	const kept = new Map<string, number>();
+	let plain = 0;
+	function rateOf(model: string): number {
+		plain ||= counter.count(nobody, probe);
+		return counter.count(model, probe) / plain;
+	}
 
 	return {
 		count: (model, text) => counter.count(model, text),
@@ -31,6 +38,8 @@ export function createCalibration(options: {
 			lessons.set(model, number);
 			if (number > 3 && number % 10 !== 0) return;
 			const ratio = rateOf(model);
+			if (Math.abs(ratio / (kept.get(model) ?? Number.POSITIVE_INFINITY) - 1) < worthKeeping) return;
+			kept.set(model, ratio);
 			ledger.keepRatio({ model: prefix + model, ratio, high: ratio, samples: number }).catch(options.onError);
 		},
 		async load() {

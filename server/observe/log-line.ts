@@ -9,7 +9,10 @@ const signs: Record<LogLevel, string> = { trace: "·", debug: "·", info: " ", w
 /** Writes times of day in a zone that may change; a bad zone name gives UTC. */
 export function createClockFace(): (at: number, zone: string | undefined) => string {
 	let made: { zone: string | undefined; format: Intl.DateTimeFormat } | null = null;
+	let last = { second: Number.NaN, text: "" };
 	return (at, zone) => {
+		const second = Math.floor(at / 1000);
+		if (made?.zone === zone && second === last.second) return last.text;
 		if (!made || made.zone !== zone) {
 			const make = (timeZone: string | undefined) =>
 				new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone });
@@ -19,12 +22,17 @@ export function createClockFace(): (at: number, zone: string | undefined) => str
 				made = { zone, format: make("UTC") };
 			}
 		}
-		return made.format.format(at);
+		last = { second, text: made.format.format(at) };
+		return last.text;
 	};
 }
 
+/** Nothing that would have to be replaced, whatever the length. */
+const plain = /^[ -~\u00a0-\u2027\u202a-\ud7ff\ue000-\uffff]*$/;
+
 /** Cuts on characters, and keeps everything on one line: a log line must not be forged by what it tells of. */
 export function shorten(text: string, most = longestValue): string {
+	if (text.length <= most && plain.test(text)) return text;
 	let out = "";
 	let count = 0;
 	for (const character of text) {

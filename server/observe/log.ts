@@ -4,6 +4,7 @@ import type { LiveBody } from "../http/contract.ts";
 import type { Redactor } from "../safety/redact.ts";
 import { createLogFile, type LogFileOptions } from "./log-file.ts";
 import { consoleLine, createClockFace } from "./log-line.ts";
+import { createScreen } from "./log-screen.ts";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
 export const logLevels: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
@@ -53,8 +54,9 @@ export interface LogOptions {
 export function createLog(options: LogOptions): RootLog {
 	const { redact, clock, quiet } = options;
 	let threshold = logLevels.indexOf(options.level);
-	const screen = options.console === undefined ? process.stderr : options.console;
-	const colour = options.colour ?? screen?.isTTY === true;
+	const out = options.console === undefined ? process.stderr : options.console;
+	const screen = out && createScreen(out);
+	const colour = options.colour ?? out?.isTTY === true;
 	const file = options.dir === null ? null : createLogFile({ dir: options.dir, ...options.file });
 	const timeOfDay = createClockFace();
 	const publishers = new Set<(body: Extract<LiveBody, { type: "log" }>) => void>();
@@ -85,14 +87,14 @@ export function createLog(options: LogOptions): RootLog {
 		pino[level](record, event);
 	}
 
-	function say(level: LogLevel, event: string, raw: Record<string, unknown>, loud: boolean): void {
+	function say(level: LogLevel, event: string, fixed: Record<string, unknown> | null, more: Record<string, unknown>, loud: boolean): void {
 		const rank = logLevels.indexOf(level);
 		if (rank < threshold) return;
-		const data = redact.data(raw);
+		const data = redact.data(fixed ? { ...fixed, ...more } : more);
 		const name = redact.text(event);
 		const at = clock.now();
 		if (screen && (!quiet || rank >= 3))
-			screen.write(consoleLine({ time: timeOfDay(at, options.timezone?.()), level, event: name, data, colour }));
+			screen.write(consoleLine({ time: timeOfDay(at, options.timezone?.()), level, event: name, data, colour }), rank >= 3);
 		toFile(level, name, { at: new Date(at).toISOString(), ...data });
 		if (!loud || publishers.size === 0 || publishing) return;
 		publishing = true;
@@ -120,7 +122,7 @@ export function createLog(options: LogOptions): RootLog {
 		const at =
 			(level: LogLevel) =>
 			(event: string, data: Record<string, unknown> = {}): void =>
-				say(level, event, fixed ? { ...fixed, ...data } : data, loud);
+				say(level, event, fixed, data, loud);
 		return {
 			trace: at("trace"),
 			debug: at("debug"),
@@ -144,11 +146,13 @@ export function createLog(options: LogOptions): RootLog {
 		},
 		level: () => logLevels[threshold] as LogLevel,
 		async flush() {
+			screen?.flush();
 			await loaded;
 			file?.flush();
 		},
 		async close() {
 			publishers.clear();
+			screen?.close();
 			await loaded;
 			file?.close();
 		},

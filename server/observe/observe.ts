@@ -3,7 +3,6 @@ import type { Status } from "../http/contract.ts";
 import type { LedgerRouteDeps } from "../http/routes/ledger.ts";
 import type { Fuse } from "../safety/fuse.ts";
 import type { AlertRow, Ledger } from "../store/ledger-store.ts";
-import type { TurnStore } from "../store/store.ts";
 import { createActivityLog } from "./activity.ts";
 import { type Alerts, createAlerts } from "./alerts.ts";
 import type { EventBus } from "./bus.ts";
@@ -16,7 +15,6 @@ import { createWatchdog, type Watchdog } from "./watchdog.ts";
 
 export interface ObserveOptions {
 	ledger: Ledger;
-	turns: Pick<TurnStore, "get">;
 	bus: EventBus;
 	fuse: Fuse;
 	calendar: Calendar;
@@ -72,7 +70,6 @@ export function createObserve(options: ObserveOptions): Observe {
 		bus,
 		fuse,
 		ledger,
-		turns: options.turns,
 		channels: options.channels,
 		calendar,
 		clock,

@@ -3,7 +3,6 @@ import { statfs } from "node:fs/promises";
 import type { LiveFrame, Status } from "../http/contract.ts";
 import type { Fuse, FuseEvent, FuseState } from "../safety/fuse.ts";
 import type { Ledger } from "../store/ledger-store.ts";
-import type { TurnStore } from "../store/store.ts";
 import type { Alerts } from "./alerts.ts";
 import type { EventBus } from "./bus.ts";
 import type { Calendar } from "./day.ts";
@@ -14,7 +13,6 @@ export interface WatchdogOptions {
 	bus: Pick<EventBus, "subscribe">;
 	fuse: Pick<Fuse, "onEvent" | "state">;
 	ledger: Pick<Ledger, "forgotten" | "usage">;
-	turns: Pick<TurnStore, "get">;
 	channels(): Status["channels"];
 	calendar: Calendar;
 	clock: { now(): number };
@@ -128,7 +126,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 				else {
 					turns.delete(frame.turnId);
 					say(alerts.resolve("turn-still", frame.turnId));
-					if (frame.state === "done" || frame.state === "failed") say(lookAtEnd(frame.turnId, frame.conversation));
+					if (frame.state === "done" || frame.state === "failed") say(lookAtEnd(frame));
 				}
 				return;
 			case "delta":
@@ -167,19 +165,17 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 		} else if (!failed) say(alerts.resolve("tool-failing", name));
 	}
 
-	async function lookAtEnd(turnId: string, conversation: string): Promise<void> {
-		const turn = await options.turns.get(turnId);
-		if (!turn) return;
-		if (turn.guard === null) return alerts.resolve("loop-cut", conversation);
-		await alerts.report({
+	function lookAtEnd({ turnId, conversation, guard }: Extract<LiveFrame, { type: "turn" }>): Promise<void> {
+		if (guard === undefined) return alerts.resolve("loop-cut", conversation);
+		return alerts.report({
 			kind: "loop-cut",
 			incident: conversation,
 			severity: "warn",
 			conversationId: conversation,
 			turnId,
 			message: {
-				en: `A turn was ended because it went in circles or on for too long (${turn.guard}). Look at its steps; a clearer task or another model may help.`,
-				zh: `有一轮因为原地打转或太长而被结束(${turn.guard})。请查看它的步骤;把任务说得更清楚或换个模型可能有用。`,
+				en: `A turn was ended because it went in circles or on for too long (${guard}). Look at its steps; a clearer task or another model may help.`,
+				zh: `有一轮因为原地打转或太长而被结束(${guard})。请查看它的步骤;把任务说得更清楚或换个模型可能有用。`,
 			},
 		});
 	}

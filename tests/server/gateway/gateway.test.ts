@@ -78,6 +78,16 @@ describe("a message from the page", () => {
 		).toBe("hello there");
 	});
 
+	it("says with the end of its turn whether a guard ended it", async () => {
+		const to = await start({ model: scripted([{ text: "fine" }, { text: "cut", finish: "length" }]) });
+		const { id } = await to.gateway.createConversation(null, "web");
+		await to.ask(id, "hi");
+		await to.ask(id, "tell me all");
+		await to.seen(() => to.frames.filter((frame) => frame.type === "turn" && frame.state === "done").length === 2);
+		const ends = to.frames.filter((frame) => frame.type === "turn").filter((frame) => frame.state === "done");
+		expect(ends.map((frame) => frame.guard)).toEqual([undefined, "length"]);
+	});
+
 	it("with the same client id twice is one message and one answer", async () => {
 		const to = await start({ model: scripted([{ text: "once" }]) });
 		const { id } = await to.gateway.createConversation(null, "web");

@@ -52,6 +52,22 @@ describe("the log", () => {
 		]);
 	});
 
+	it("writes lines of one moment together, in order, and what is wrong at once", async () => {
+		const { log, lines } = make();
+		log.info("one");
+		log.info("two");
+		expect(lines).toEqual([]);
+		log.warn("three");
+		expect(lines.join("")).toBe("12:05:06   one\n12:05:06   two\n12:05:06 ! three\n");
+		log.info("four");
+		await new Promise((resolve) => setImmediate(resolve));
+		expect(lines.slice(1)).toEqual(["12:05:06   four\n"]);
+		log.info("five");
+		await log.close();
+		log.info("six");
+		expect(lines.slice(2)).toEqual(["12:05:06   five\n", "12:05:06   six\n"]);
+	});
+
 	it("obeys the level, and quiet keeps warnings on the console and everything in the file", async () => {
 		const { log, lines } = make({ quiet: true });
 		log.debug("no");

@@ -132,11 +132,16 @@ describe("the activity lines", () => {
 	it("tell of step, thinking, tool and end, with arguments shortened and the result's size", () => {
 		const bus = fakeBus();
 		const lines: [string, Record<string, unknown> | undefined][] = [];
+		const fine: string[] = [];
 		const clock = { at: 0, now: () => clock.at };
 		const activity = createActivityLog({
 			bus,
 			clock,
-			log: { info: (event, data) => lines.push([event, data]), warn: (event, data) => lines.push([event, data]) },
+			log: {
+				debug: (event) => fine.push(event),
+				info: (event, data) => lines.push([event, data]),
+				warn: (event, data) => lines.push([event, data]),
+			},
 		});
 		bus.say(turn("running"));
 		bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 1, round: 1, state: "started", text: null });
@@ -146,17 +151,11 @@ describe("the activity lines", () => {
 		bus.say(tool("failed"));
 		clock.at = 9_000;
 		bus.say(turn("failed"));
-		expect(lines.map(([event]) => event)).toEqual([
-			"turn.started",
-			"step.started",
-			"step.thinking",
-			"tool.started",
-			"tool.failed",
-			"turn.failed",
-		]);
-		expect(String(lines[3]?.[1]?.arguments).length).toBeLessThan(170);
-		expect(lines[4]?.[1]).toMatchObject({ resultChars: 3, ms: 30, tool: "web_fetch" });
-		expect(lines[5]?.[1]).toMatchObject({ ms: 9_000 });
+		expect(lines.map(([event]) => event)).toEqual(["turn.started", "step.thinking", "tool.started", "tool.failed", "turn.failed"]);
+		expect(fine, "said only to who wants to know more").toEqual(["step.started"]);
+		expect(String(lines[2]?.[1]?.arguments).length).toBeLessThan(170);
+		expect(lines[3]?.[1]).toMatchObject({ resultChars: 3, ms: 30, tool: "web_fetch" });
+		expect(lines[4]?.[1]).toMatchObject({ ms: 9_000 });
 		activity.stop();
 	});
 
@@ -167,7 +166,11 @@ describe("the activity lines", () => {
 		const activity = createActivityLog({
 			bus,
 			clock,
-			log: { info: (event, data) => event === "turn.still-running" && lines.push(data ?? {}), warn: () => undefined },
+			log: {
+				debug: () => undefined,
+				info: (event, data) => event === "turn.still-running" && lines.push(data ?? {}),
+				warn: () => undefined,
+			},
 		});
 		bus.say(turn("running"));
 		bus.say({ type: "step", conversation: "c1", turnId: "t1", step: 2, round: 1, state: "started", text: null });

@@ -32,7 +32,7 @@ function make() {
 	const frames: LiveBody[] = [];
 	const sent: string[] = [];
 	const hooks: { frame?: (frame: LiveFrame) => void; fuse?: (event: FuseEvent) => void } = {};
-	const world = { channels: [] as Status["channels"], disk: { free: 50e9, total: 100e9 }, guard: null as string | null, skewMs: 0 };
+	const world = { channels: [] as Status["channels"], disk: { free: 50e9, total: 100e9 }, skewMs: 0 };
 	const began = clock.now();
 	let ids = 0;
 	const alerts = createAlerts({
@@ -65,7 +65,6 @@ function make() {
 			state: async () => state,
 		},
 		ledger: home.ledger,
-		turns: { get: async () => ({ guard: world.guard }) as never },
 		channels: () => world.channels,
 		calendar: home.calendar,
 		clock,
@@ -200,14 +199,12 @@ describe("the watchdog", () => {
 				tool: { recordId: "r", step: 1, name: "web_fetch", arguments: "{}", state, result: "", ms: 1 },
 			});
 		for (let i = 0; i < 5; i += 1) tool("failed");
-		world.guard = "same-call";
-		frame({ type: "turn", conversation: "c1", turnId: "t1", state: "done", origin: "human", model: null });
+		frame({ type: "turn", conversation: "c1", turnId: "t1", state: "done", origin: "human", model: null, guard: "same-call" });
 		world.channels = [{ id: "tg", type: "telegram", state: "down", error: "409" }];
 		expect(await open()).toEqual(["loop-cut", "tool-failing"]);
 		clock.at += 70_000;
 		expect(await open()).toEqual(["channel-down", "loop-cut", "tool-failing"]);
 		world.channels = [{ id: "tg", type: "telegram", state: "up", error: null }];
-		world.guard = null;
 		tool("done");
 		frame({ type: "turn", conversation: "c1", turnId: "t2", state: "done", origin: "human", model: null });
 		expect(await open()).toEqual([]);
