@@ -11,6 +11,7 @@ import { type Written, writeChat } from "./openai/writer.ts";
 import { providerOf } from "./providers.ts";
 import { maskKey } from "./redact.ts";
 import { DEFAULT_CONTEXT_TOKENS, type ModelSettings } from "./settings.ts";
+import { type Emit, eventStream, type Halt } from "./stream.ts";
 import type { TokenCounter } from "./tokens.ts";
 
 export interface Prices {
@@ -37,7 +38,7 @@ export interface EngineDeps {
 
 export interface Engine {
 	/** Streams one answer from the first of `list` that gives one. `once`: a single attempt, for tests of a model. */
-	stream(request: ModelRequest, list: ModelSettings[], signal: AbortSignal, once?: boolean): AsyncGenerator<ModelEvent>;
+	stream(request: ModelRequest, list: ModelSettings[], signal: AbortSignal, once?: boolean): AsyncIterable<ModelEvent>;
 }
 
 /** Failed attempts (server, network, time) of one request at one model. */
@@ -57,7 +58,6 @@ const IMAGE_TOKENS = 1_000;
 
 /** What goes on over one request. */
 interface Run extends MeteredRun {
-	signal: AbortSignal;
 	/** Clock time of the first refusal. */
 	refusedAt: number | null;
 	waitedMs: number;
@@ -70,10 +70,19 @@ export function createEngine(deps: EngineDeps): Engine {
 	/** What came with calls and must be sent back with them. */
 	const extras = new Map<string, unknown>();
 
-	async function* stream(request: ModelRequest, list: ModelSettings[], signal: AbortSignal, once = false): AsyncGenerator<ModelEvent> {
+	async function answer(
+		request: ModelRequest,
+		list: ModelSettings[],
+		signal: AbortSignal,
+		once: boolean,
+		emit: Emit,
+		halt: Halt,
+	): Promise<void> {
 		const run: Run = {
 			request,
 			signal,
+			halt,
+			emit,
 			attempts: 0,
 			callIds: [],
 			startedAt: performance.now(),
@@ -86,7 +95,7 @@ export function createEngine(deps: EngineDeps): Engine {
 		const errors: ModelError[] = [];
 		for (const [place, settings] of list.entries()) {
 			if (settings.id === DEMO_ID) {
-				yield* demoAttempt(settings, run);
+				await demoAttempt(settings, run);
 				return;
 			}
 			const target = targetOf(settings);
@@ -95,14 +104,16 @@ export function createEngine(deps: EngineDeps): Engine {
 				continue;
 			}
 			const others = list.slice(place + 1);
-			const error = yield* tryModel(target, run, () => others.some(callable), once);
+			const error = await tryModel(target, run, () => others.some(callable), once);
 			if (error === null) return;
 			errors.push(error);
 			if (stopsTheWalk(error)) break;
 			deps.log.warn("model.gave-up", { model: settings.id, kind: error.kind, status: error.status, error: error.message });
 		}
 		// The first model that could be asked says best what is wrong.
-		throw errors.find((error) => error.kind !== "no-model") ?? errors[0] ?? new ModelError("no-model", "no model is configured");
+		throw (
+			errors.find((error) => error.kind !== "no-model") ?? errors[0] ?? new ModelError("no-model", "no chat model is configured for this")
+		);
 	}
 
 	function callable(settings: ModelSettings): boolean {
@@ -112,12 +123,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	}
 
 	/** Null when the model answered. */
-	async function* tryModel(
-		target: Target,
-		run: Run,
-		hasOther: () => boolean,
-		once: boolean,
-	): AsyncGenerator<ModelEvent, ModelError | null> {
+	async function tryModel(target: Target, run: Run, hasOther: () => boolean, once: boolean): Promise<ModelError | null> {
 		const { settings, origin } = target;
 		const turnId = run.request.context.turnId;
 		let failures = 0;
@@ -126,7 +132,7 @@ export function createEngine(deps: EngineDeps): Engine {
 		let last: ModelError | null = null;
 		let written: Written | null = null;
 		for (;;) {
-			if (run.signal.aborted) throw new ModelError("aborted", "stopped");
+			if (run.halt.why !== null) throw new ModelError("aborted", run.halt.why);
 			const key = ring.take(origin, settings.model, target.keys, turnId);
 			if (key === null) return last ?? setAsideError(target);
 			const gate = hosts.enter(origin);
@@ -157,12 +163,12 @@ export function createEngine(deps: EngineDeps): Engine {
 					readAsset: deps.readAsset,
 					extraOf: (id) => extras.get(id),
 				});
-				yield* announce(settings, run);
-				const reply = yield* attempt(target, key, written, run, hasOther);
+				announce(settings, run);
+				const reply = await attempt(target, key, written, run, hasOther);
 				hosts.leave(origin, "ok");
 				left = true;
 				ring.good(origin, key, settings.model);
-				yield { type: "end", reply };
+				run.emit({ type: "end", reply });
 				return null;
 			} catch (thrown) {
 				if (!(thrown instanceof AttemptFailed)) throw thrown;
@@ -244,20 +250,14 @@ export function createEngine(deps: EngineDeps): Engine {
 						return error;
 				}
 			} finally {
-				// Left by an early return of the reader, by the fuse, or by a fault of ours.
+				// Left by the fuse or by a fault of ours.
 				if (!left) hosts.leave(origin, "neutral");
 			}
 		}
 	}
 
 	/** One attempt with the meter around it. Throws `AttemptFailed`, or what the meter throws. */
-	async function* attempt(
-		target: Target,
-		key: string,
-		written: Written,
-		run: Run,
-		hasOther: () => boolean,
-	): AsyncGenerator<ModelEvent, ModelReply> {
+	async function attempt(target: Target, key: string, written: Written, run: Run, hasOther: () => boolean): Promise<ModelReply> {
 		const { settings } = target;
 		const text = written.images > 0 ? JSON.stringify(written.shown) : written.json;
 		const counted = tokens.count(settings.model, text);
@@ -266,13 +266,7 @@ export function createEngine(deps: EngineDeps): Engine {
 			run.refusedAt !== null && hasOther()
 				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
 				: undefined;
-		const done = yield* metered(
-			deps,
-			settings,
-			key,
-			text,
-			estimated,
-			run,
+		const { answer, reply } = await metered(deps, settings, key, text, estimated, run, (tell) =>
 			deps.client.chat(
 				{
 					baseUrl: target.baseUrl,
@@ -284,10 +278,10 @@ export function createEngine(deps: EngineDeps): Engine {
 					thinksUnopened: learned.thinksUnopened(target.baseUrl, settings.model),
 					nearlyFull: estimated > (settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS) * 0.9,
 				},
-				run.signal,
+				run.halt,
+				tell,
 			),
 		);
-		const { answer, reply } = done;
 		if (answer.usage && answer.usage.inputTokens > 0 && written.images === 0)
 			tokens.learn(settings.model, counted, answer.usage.inputTokens);
 		if (answer.strayClose || learned.thinksUnopened(target.baseUrl, settings.model))
@@ -299,8 +293,8 @@ export function createEngine(deps: EngineDeps): Engine {
 		return reply;
 	}
 
-	async function* demoAttempt(settings: ModelSettings, run: Run): AsyncGenerator<ModelEvent> {
-		yield* announce(settings, run);
+	async function demoAttempt(settings: ModelSettings, run: Run): Promise<void> {
+		announce(settings, run);
 		// Recorded as every other call is, so that it can be read, reported and replayed like one.
 		const { json } = await writeChat(run.request, {
 			modelName: settings.model,
@@ -311,13 +305,15 @@ export function createEngine(deps: EngineDeps): Engine {
 			extraOf: () => undefined,
 		});
 		const estimated = tokens.count(settings.model, json);
-		const { reply } = yield* metered(deps, settings, null, json, estimated, run, deps.demo.answer(run.request, run.signal));
-		yield { type: "end", reply };
+		const { reply } = await metered(deps, settings, null, json, estimated, run, (tell) =>
+			deps.demo.answer(run.request, run.halt, run.signal, tell),
+		);
+		run.emit({ type: "end", reply });
 	}
 
-	function* announce(settings: ModelSettings, run: Run): Generator<ModelEvent> {
+	function announce(settings: ModelSettings, run: Run): void {
 		const changed = run.lastModel !== null && run.lastModel !== settings.id;
-		if (run.dirty || changed) yield { type: "restart", model: settings.id, reason: run.lastReason };
+		if (run.dirty || changed) run.emit({ type: "restart", model: settings.id, reason: run.lastReason });
 		run.dirty = false;
 		run.lastModel = settings.id;
 	}
@@ -352,7 +348,9 @@ export function createEngine(deps: EngineDeps): Engine {
 		);
 	}
 
-	return { stream };
+	return {
+		stream: (request, list, signal, once = false) => eventStream(signal, (emit, halt) => answer(request, list, signal, once, emit, halt)),
+	};
 }
 
 /** A request that is wrong in itself is wrong for every model; one that names a missing model is not. */

@@ -1,16 +1,19 @@
 /** The meter around every attempt: opened before a byte is sent, closed exactly once with what became of it. */
 import { DEMO_ID } from "./demo/demo.ts";
 import type { EngineDeps } from "./engine.ts";
-import { type CallEnd, type CallStart, ModelError, type ModelEvent, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
-import { AttemptFailed, type Client, type WireAnswer } from "./openai/client.ts";
+import { type CallStart, ModelError, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
+import { AttemptFailed, type WireAnswer, type WireEvent } from "./openai/client.ts";
 import type { RawUsage } from "./openai/collect.ts";
 import { maskKey } from "./redact.ts";
 import type { ModelSettings } from "./settings.ts";
+import type { Emit, Halt } from "./stream.ts";
 
 /** The part of a request's run that an attempt adds to. */
 export interface MeteredRun {
 	request: ModelRequest;
 	signal: AbortSignal;
+	halt: Halt;
+	emit: Emit;
 	attempts: number;
 	callIds: string[];
 	startedAt: number;
@@ -18,16 +21,16 @@ export interface MeteredRun {
 	dirty: boolean;
 }
 
-/** Streams one attempt. Throws `AttemptFailed`, or what the meter throws (then nothing was sent). Ends well only with an answer. */
-export async function* metered(
+/** Makes one attempt. Throws `AttemptFailed`, or what the meter throws (then nothing was sent). */
+export async function metered(
 	deps: Pick<EngineDeps, "meter" | "clock" | "tokens" | "prices">,
 	settings: ModelSettings,
 	key: string | null,
 	shown: unknown,
 	estimated: number,
 	run: MeteredRun,
-	wire: ReturnType<Client["chat"]>,
-): AsyncGenerator<ModelEvent, { answer: WireAnswer; reply: ModelReply }> {
+	wire: (tell: (event: WireEvent) => void) => Promise<WireAnswer>,
+): Promise<{ answer: WireAnswer; reply: ModelReply }> {
 	const started = performance.now();
 	const maxOutputTokens = Math.min(run.request.maxOutputTokens ?? settings.limits.maxOutputTokens, settings.limits.maxOutputTokens);
 	const start: CallStart = {
@@ -44,83 +47,48 @@ export async function* metered(
 	const id = await deps.meter.open(start, run.signal);
 	run.callIds.push(id);
 	let received = "";
-	let end: CallEnd | null = null;
-	const close = (part: Omit<CallEnd, "ms">) => {
-		end = { ...part, ms: Math.round(performance.now() - started) };
-		return deps.meter.close(id, end);
-	};
+	const ms = () => Math.round(performance.now() - started);
+	let answer: WireAnswer;
 	try {
-		for await (const event of wire) {
-			switch (event.type) {
-				case "text":
-				case "reasoning":
-					received += event.text;
-					run.dirty = true;
-					yield event;
-					break;
-				case "void":
-					yield { type: "restart", model: settings.id, reason: "thinking" };
-					break;
-				case "end": {
-					const { answer } = event;
-					const usage = usageOf(
-						deps,
-						settings,
-						answer.usage,
-						estimated,
-						received + answer.calls.map((call) => call.name + call.arguments).join(""),
-					);
-					const firstByteMs = Math.round(answer.firstByteMs);
-					await close({
-						response: { text: answer.text, reasoning: answer.reasoning, calls: answer.calls, finish: answer.finish },
-						error: null,
-						usage,
-						firstByteMs,
-					});
-					const reply: ModelReply = {
-						text: answer.text,
-						reasoning: answer.reasoning,
-						calls: answer.calls,
-						finish: answer.finish,
-						usage,
-						model: settings.id,
-						modelName: settings.model,
-						callIds: run.callIds,
-						ms: Math.round(performance.now() - run.startedAt),
-						firstByteMs,
-					};
-					return { answer, reply };
-				}
+		answer = await wire((event) => {
+			if (event.type === "void") {
+				run.emit({ type: "restart", model: settings.id, reason: "thinking" });
+				return;
 			}
-		}
-		throw new AttemptFailed(
-			{ error: new ModelError("protocol", "the answer ended without an end"), refusal: null, mayHaveCost: true },
-			received,
-			null,
-		);
+			received += event.text;
+			run.dirty = true;
+			run.emit(event);
+		});
 	} catch (thrown) {
-		if (end === null) {
-			const failed = thrown instanceof AttemptFailed ? thrown : null;
-			const error = failed?.failure.error ?? (thrown instanceof ModelError ? thrown : new ModelError("protocol", "a fault of ours"));
-			await close({
-				response: received === "" ? null : { text: received, partial: true },
-				error: { kind: error.kind, message: error.message, status: error.status },
-				usage: received !== "" || (failed?.failure.mayHaveCost ?? false) ? usageOf(deps, settings, null, estimated, received) : null,
-				firstByteMs: failed?.firstByteMs == null ? null : Math.round(failed.firstByteMs),
-			});
-		}
+		const failed = thrown instanceof AttemptFailed ? thrown : null;
+		const error = failed?.failure.error ?? (thrown instanceof ModelError ? thrown : new ModelError("protocol", "a fault of ours"));
+		await deps.meter.close(id, {
+			response: received === "" ? null : { text: received, partial: true },
+			error: { kind: error.kind, message: error.message, status: error.status },
+			usage: received !== "" || (failed?.failure.mayHaveCost ?? false) ? usageOf(deps, settings, null, estimated, received) : null,
+			firstByteMs: failed?.firstByteMs == null ? null : Math.round(failed.firstByteMs),
+			ms: ms(),
+		});
 		throw thrown;
-	} finally {
-		// The reader went away in the middle.
-		if (end === null) {
-			await close({
-				response: received === "" ? null : { text: received, partial: true },
-				error: { kind: "aborted", message: "the answer was not read to its end", status: null },
-				usage: usageOf(deps, settings, null, estimated, received),
-				firstByteMs: null,
-			});
-		}
 	}
+	const { text, reasoning, calls, finish } = answer;
+	const output = received + calls.map((call) => call.name + call.arguments).join("");
+	const usage = usageOf(deps, settings, answer.usage, estimated, output);
+	const firstByteMs = Math.round(answer.firstByteMs);
+	await deps.meter.close(id, { response: { text, reasoning, calls, finish }, error: null, usage, firstByteMs, ms: ms() });
+	const reply: ModelReply = {
+		text,
+		reasoning,
+		calls,
+		finish,
+		usage,
+		model: settings.id,
+		modelName: settings.model,
+		callIds: run.callIds,
+		ms: Math.round(performance.now() - run.startedAt),
+		firstByteMs,
+	};
+	return { answer, reply };
 }
 
 function usageOf(

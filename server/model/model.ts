@@ -82,7 +82,7 @@ export interface ModelReply {
 }
 
 /**
- * Events of one request, in order. `restart` says that what was streamed so far is void (a retry or another
+ * Events of one request, in order. Text that comes fast is joined for some milliseconds after the first. `restart` says that what was streamed so far is void (a retry or another
  * model begins again). The last event of a successful request is `end`; a failed one throws a `ModelError`.
  */
 export type ModelEvent =

@@ -110,11 +110,9 @@ export function createModels(options: ModelsOptions): Models {
 	}
 
 	return {
-		async *stream(request, signal) {
+		stream(request, signal) {
 			const images = request.messages.some((message) => message.role === "user" && message.content.some((part) => part.type === "image"));
-			const list = candidates({ role: request.role, model: request.model, images });
-			if (list.length === 0) throw new ModelError("no-model", "no chat model is configured for this");
-			yield* engine.stream(request, list, signal);
+			return engine.stream(request, candidates({ role: request.role, model: request.model, images }), signal);
 		},
 		contextTokens(role, model) {
 			const list = candidates({ role, model, images: false });

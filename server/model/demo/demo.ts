@@ -1,7 +1,8 @@
 /** The built-in demo model: in process, deterministic, no network, no cost. It reads a request as any model would and answers with text or real tool calls. */
 import { ModelError, type ModelRequest } from "../model.ts";
-import type { WireEvent } from "../openai/client.ts";
+import type { WireAnswer, WireEvent } from "../openai/client.ts";
 import { DEFAULT_LIMITS, type ModelSettings } from "../settings.ts";
+import type { Halt } from "../stream.ts";
 import type { TokenCounter } from "../tokens.ts";
 import { condense } from "./condense.ts";
 import { readRequest } from "./read.ts";
@@ -12,8 +13,8 @@ export const DEMO_NAME = "openlani-demo";
 
 export interface Demo {
 	settings: ModelSettings;
-	/** Streams one answer, word by word. Ends at once, with the abort error of `sleep`, when `signal` aborts. */
-	answer(request: ModelRequest, signal: AbortSignal): AsyncGenerator<WireEvent>;
+	/** Makes one answer and tells it word by word. Ends with the abort error of `sleep` when `signal` aborts, and at the next word when it is halted. */
+	answer(request: ModelRequest, halt: Halt, signal: AbortSignal, tell: (event: WireEvent) => void): Promise<WireAnswer>;
 }
 
 export interface DemoOptions {
@@ -38,9 +39,9 @@ export function createDemo(options: DemoOptions): Demo {
 			price: { input: 0, output: 0, currency: "USD" },
 			limits: DEFAULT_LIMITS,
 		},
-		async *answer(request, signal) {
+		async answer(request, halt, signal, tell) {
 			const started = performance.now();
-			stopWhen(signal);
+			stopWhen(halt);
 			const reply =
 				request.role === "small" || request.role === "critique" || request.json
 					? { text: condense(request), calls: [] }
@@ -53,10 +54,11 @@ export function createDemo(options: DemoOptions): Demo {
 					cut = true;
 					break;
 				}
-				if (options.paceMs > 0) await options.sleep(options.paceMs, signal);
-				stopWhen(signal);
+				// Without a pace the reader still has its turn, so that it can stop the answer.
+				await (options.paceMs > 0 ? options.sleep(options.paceMs, signal) : null);
+				stopWhen(halt);
 				text += word;
-				yield { type: "text", text: word };
+				tell({ type: "text", text: word });
 			}
 			const calls = cut
 				? []
@@ -66,25 +68,22 @@ export function createDemo(options: DemoOptions): Demo {
 						name: call.name,
 						arguments: JSON.stringify(call.args),
 					}));
-			yield {
-				type: "end",
-				answer: {
-					text,
-					reasoning: "",
-					calls,
-					finish: cut ? "length" : calls.length > 0 ? "calls" : "stop",
-					usage: null,
-					extras: new Map(),
-					firstByteMs: performance.now() - started,
-					strayClose: false,
-				},
+			return {
+				text,
+				reasoning: "",
+				calls,
+				finish: cut ? "length" : calls.length > 0 ? "calls" : "stop",
+				usage: null,
+				extras: new Map(),
+				firstByteMs: performance.now() - started,
+				strayClose: false,
 			};
 		},
 	};
 }
 
-function stopWhen(signal: AbortSignal): void {
-	if (signal.aborted) throw new ModelError("aborted", "stopped");
+function stopWhen(halt: Halt): void {
+	if (halt.why !== null) throw new ModelError("aborted", halt.why);
 }
 
 /** Words with the space after them; Han text in pairs of characters. */

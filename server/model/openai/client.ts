@@ -1,14 +1,14 @@
 /** One attempt at an OpenAI-compatible server: sends through the SDK, reads tolerantly, guards every wait. */
-import { Readable } from "node:stream";
 import type OpenAI from "openai";
 import { type Failure, kindOfStatus, kindOfStreamError, retryAfterMs } from "../errors.ts";
 import { ModelError, type ModelReply, type ToolCall } from "../model.ts";
 import { redact } from "../redact.ts";
 import type { ModelLimits } from "../settings.ts";
+import { type Halt, haltOn } from "../stream.ts";
 import { type Collector, createCollector, type RawUsage, StreamError } from "./collect.ts";
 import { createBodyReader, type Frame } from "./sse.ts";
 import { createThinkFilter } from "./think.ts";
-import { createTransport, NotConnected, type ProxySettings } from "./transport.ts";
+import { type Body, createExchange, createTransport, type Exchange, NotConnected, type ProxySettings } from "./transport.ts";
 
 /** After the finish reason the rest (usage, `[DONE]`) must come within this time; then the answer counts as complete. */
 const TAIL_MS = 2_000;
@@ -32,8 +32,7 @@ export type WireEvent =
 	| { type: "text"; text: string }
 	| { type: "reasoning"; text: string }
 	/** All text so far was thinking. */
-	| { type: "void" }
-	| { type: "end"; answer: WireAnswer };
+	| { type: "void" };
 
 export interface WireAnswer {
 	text: string;
@@ -62,8 +61,8 @@ export class AttemptFailed extends Error {
 }
 
 export interface Client {
-	/** Streams one attempt. Throws `AttemptFailed`. Returning early aborts the request. */
-	chat(attempt: Attempt, signal: AbortSignal): AsyncGenerator<WireEvent>;
+	/** Makes one attempt and tells what streams in, as much at once as came at once. Throws `AttemptFailed`, also when it is halted. */
+	chat(attempt: Attempt, halt: Halt, emit: (event: WireEvent) => void): Promise<WireAnswer>;
 	/** One request with a JSON answer (embeddings, models). Throws `AttemptFailed`. */
 	json(path: string, options: { baseUrl: string; key: string; body?: unknown; limits: ModelLimits }, signal: AbortSignal): Promise<unknown>;
 	/** Loads the SDK, so that the first call does not wait for it. */
@@ -98,101 +97,88 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		return made;
 	}
 
-	async function* chat(attempt: Attempt, signal: AbortSignal): AsyncGenerator<WireEvent> {
+	async function chat(attempt: Attempt, halt: Halt, emit: (event: WireEvent) => void): Promise<WireAnswer> {
 		const startedAt = performance.now();
-		const watch = createWatch(signal, attempt.limits, attempt.firstByteMs ?? attempt.limits.firstByteMs);
+		const exchange = createExchange(attempt.limits.connectMs);
+		const watch = createWatch(halt, attempt.limits, attempt.firstByteMs ?? attempt.limits.firstByteMs, exchange);
 		const collector = createCollector(attempt.names);
 		const think = createThinkFilter(attempt.thinksUnopened);
+		const reader = createBodyReader();
 		let text = "";
 		let reasoning = "";
 		let firstByteMs: number | null = null;
-		let body: AsyncIterable<Uint8Array> | null = null;
+		let body: Body | null = null;
 		let clean = false;
 		try {
-			if (signal.aborted) throw new ModelError("aborted", "stopped before the call");
+			if (halt.why !== null) throw new ModelError("aborted", `${halt.why} before the call`);
 			const client = await sdk(attempt.baseUrl, attempt.key);
 			const response = await client
 				.post("/chat/completions", {
 					body: attempt.json,
 					headers: { "content-type": "application/json", accept: "text/event-stream" },
-					signal: watch.signal,
 					timeout: 2_000_000_000,
-					fetchOptions: { connectMs: attempt.limits.connectMs } as object,
+					fetchOptions: { exchange } as object,
 				})
 				.asResponse();
-			body = response.body as unknown as AsyncIterable<Uint8Array> | null;
-			const reader = createBodyReader();
-			let over = false;
-			for await (const bytes of body ? pieces(body) : []) {
+			body = response.body as unknown as Body;
+			await received(body, (bytes) => {
 				firstByteMs ??= performance.now() - startedAt;
 				watch.byte();
-				const pushed = take(reader.push(bytes), collector);
-				over = pushed.done;
-				const shown = think.push(pushed.text);
-				yield* show(shown, pushed.reasoning);
-				if (over) break;
-				if (collector.finished) watch.tail();
-			}
-			if (!over) {
-				if (signal.aborted) throw new ModelError("aborted", "stopped");
-				const pushed = take(reader.end(), collector);
-				yield* show(think.push(pushed.text), pushed.reasoning);
-			}
+				const over = show(reader.push(bytes));
+				if (!over && collector.finished) watch.tail();
+				return over;
+			});
+			if (!collector.ended) show(reader.end());
 			clean = true;
-			yield* end();
+			return answer();
 		} catch (error) {
 			// The answer was complete; only the connection's end was not.
-			if (collector.finished && !(error instanceof StreamError) && !(error instanceof ModelError) && !signal.aborted && body) {
-				yield* end();
-				return;
-			}
-			throw new AttemptFailed(classify(error, attempt, watch, signal), text + reasoning, firstByteMs);
+			if (collector.finished && !(error instanceof StreamError) && !(error instanceof ModelError) && halt.why === null && body)
+				return answer();
+			throw new AttemptFailed(classify(error, attempt, watch, halt), text + reasoning, firstByteMs);
 		} finally {
 			watch.stop();
-			if (clean) drain(body);
-			else watch.abort();
+			if (clean) leaveOpen(body, exchange);
+			else exchange.abort();
 		}
 
-		function* show(piece: { text: string; thought: string; void: boolean }, separate: string): Generator<WireEvent> {
+		/** True when nothing more is wanted. */
+		function show(frames: Frame[]): boolean {
+			if (frames.length === 0) return false;
+			const taken = take(frames, collector);
+			tell(think.push(taken.text), taken.reasoning);
+			return taken.done;
+		}
+
+		function tell(piece: { text: string; thought: string; void: boolean }, separate: string): void {
 			if (piece.void) {
 				reasoning += text;
 				text = "";
-				yield { type: "void" };
+				emit({ type: "void" });
 			}
 			const thought = separate + piece.thought;
 			if (thought !== "") {
 				reasoning += thought;
-				yield { type: "reasoning", text: thought };
+				emit({ type: "reasoning", text: thought });
 			}
 			if (piece.text !== "") {
 				text += piece.text;
-				yield { type: "text", text: piece.text };
+				emit({ type: "text", text: piece.text });
 			}
 		}
 
-		function* end(): Generator<WireEvent> {
+		function answer(): WireAnswer {
 			const result = collector.result(options.newId);
 			if (!result)
 				throw new ModelError("protocol", collector.started ? "the answer ended before it was complete" : "the server sent no answer");
-			yield* show(think.end(), "");
+			tell(think.end(), "");
 			const calls = result.calls.map((call) => ({ ...call, name: attempt.names.fromWire(call.name) }));
-			yield {
-				type: "end",
-				answer: {
-					text,
-					reasoning,
-					calls,
-					finish: result.finish,
-					usage: result.usage,
-					extras: result.extras,
-					firstByteMs: firstByteMs ?? 0,
-					strayClose: think.strayClose,
-				},
-			};
+			const { finish, usage, extras } = result;
+			return { text, reasoning, calls, finish, usage, extras, firstByteMs: firstByteMs ?? 0, strayClose: think.strayClose };
 		}
 	}
 
-	function classify(error: unknown, attempt: { key: string; nearlyFull: boolean }, watch: Watch, signal: AbortSignal): Failure {
+	function classify(error: unknown, attempt: { key: string; nearlyFull: boolean }, watch: Watch, halt: Halt): Failure {
 		const secrets = attempt.key ? [attempt.key] : [];
 		const make = (
 			kind: ModelError["kind"],
@@ -204,7 +190,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			refusal: null,
 			mayHaveCost,
 		});
-		if (signal.aborted) return make("aborted", "stopped", true);
+		if (halt.why !== null) return make("aborted", halt.why, true);
 		if (watch.fired) return make("timeout", watch.fired, true);
 		if (error instanceof ModelError) return { error, refusal: null, mayHaveCost: error.kind !== "aborted" };
 		if (error instanceof StreamError) {
@@ -240,22 +226,26 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		request: { baseUrl: string; key: string; body?: unknown; limits: ModelLimits },
 		signal: AbortSignal,
 	): Promise<unknown> {
-		const watch = createWatch(signal, request.limits, request.limits.firstByteMs);
+		const halt = haltOn(signal);
+		const exchange = createExchange(request.limits.connectMs);
+		const watch = createWatch(halt, request.limits, request.limits.firstByteMs, exchange);
 		const startedAt = performance.now();
 		let firstByteMs: number | null = null;
 		try {
+			if (halt.why !== null) throw new ModelError("aborted", "stopped before the call");
 			const client = await sdk(request.baseUrl, request.key);
-			const shared = { signal: watch.signal, timeout: 2_000_000_000, fetchOptions: { connectMs: request.limits.connectMs } as object };
+			const shared = { timeout: 2_000_000_000, fetchOptions: { exchange } as object };
 			const sending =
 				request.body === undefined ? client.get(path, shared) : client.post(path, { ...shared, body: request.body as object });
 			const response = await sending.asResponse();
 			firstByteMs = performance.now() - startedAt;
 			watch.byte();
-			const parts: Uint8Array[] = [];
-			for await (const part of response.body as unknown as AsyncIterable<Uint8Array>) {
+			const parts: Buffer[] = [];
+			await received(response.body as unknown as Body, (bytes) => {
 				watch.byte();
-				parts.push(part);
-			}
+				parts.push(bytes);
+				return false;
+			});
 			const text = Buffer.concat(parts).toString("utf8");
 			let value: unknown;
 			try {
@@ -267,10 +257,11 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			if (typeof inner === "object" && inner !== null) throw new StreamError(inner as Record<string, unknown>);
 			return value;
 		} catch (error) {
-			throw new AttemptFailed(classify(error, { key: request.key, nearlyFull: false }, watch, signal), "", firstByteMs);
+			throw new AttemptFailed(classify(error, { key: request.key, nearlyFull: false }, watch, halt), "", firstByteMs);
 		} finally {
 			watch.stop();
-			watch.abort();
+			halt.end();
+			exchange.abort();
 		}
 	}
 
@@ -303,8 +294,39 @@ function take(frames: Frame[], collector: Collector): { text: string; reasoning:
 	return { text, reasoning, done: false };
 }
 
+/** Hands on what comes of a body until `take` says that it is enough, or nothing more comes. */
+function received(body: Body, take: (bytes: Buffer) => boolean): Promise<void> {
+	return new Promise((resolve, reject) => {
+		let enough = false;
+		body.read({
+			data(bytes) {
+				if (enough) return;
+				try {
+					enough = take(bytes);
+				} catch (error) {
+					enough = true;
+					reject(error);
+					return;
+				}
+				if (enough) resolve();
+			},
+			end: resolve,
+			failed: reject,
+		});
+	});
+}
+
+const REST_MS = 1_000;
+
+/** What may be left after `[DONE]` is read by nobody, so that the connection can be used again; one that does not end is closed. */
+function leaveOpen(body: Body | null, exchange: Exchange): void {
+	if (!body || body.over) return;
+	const timer = setTimeout(() => exchange.abort(), REST_MS);
+	timer.unref();
+	body.read({ data: () => {}, end: () => clearTimeout(timer), failed: () => clearTimeout(timer) });
+}
+
 interface Watch {
-	signal: AbortSignal;
 	/** What ran out, as a sentence; null while nothing did. */
 	readonly fired: string | null;
 	/** Something came: re-arms. */
@@ -313,44 +335,21 @@ interface Watch {
 	tail(): void;
 	/** Ends the timers. */
 	stop(): void;
-	/** Ends the request if it is still open. */
-	abort(): void;
 }
 
-/** Pieces of a body; leaving the loop does not destroy it. */
-function pieces(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-	return body instanceof Readable ? (body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) : body;
-}
-
-const DRAIN_MS = 1_000;
-
-/** Reads what may be left after `[DONE]`, so that the connection can be used again; one that does not end is closed. */
-function drain(body: AsyncIterable<Uint8Array> | null): void {
-	if (!(body instanceof Readable) || body.destroyed || body.readableEnded) return;
-	const timer = setTimeout(() => body.destroy(), DRAIN_MS);
-	timer.unref();
-	body.once("close", () => clearTimeout(timer));
-	body.on("error", () => {});
-	body.resume();
-}
-
-/** One timer for first byte and silence, one for the whole; each aborts the request. */
-function createWatch(outer: AbortSignal, limits: ModelLimits, firstByteMs: number): Watch {
-	const controller = new AbortController();
+/** One timer for first byte and silence, one for the whole; each ends the exchange, and so does the halt. */
+function createWatch(halt: Halt, limits: ModelLimits, firstByteMs: number, exchange: Exchange): Watch {
 	let fired: string | null = null;
 	let tailing = false;
 	const fire = (what: string) => {
 		fired = what;
-		controller.abort();
+		exchange.abort();
 	};
 	let timer = setTimeout(() => fire(`no answer within ${firstByteMs} ms`), firstByteMs);
 	const total = setTimeout(() => fire(`not finished within ${limits.totalMs} ms`), limits.totalMs);
 	let reading = false;
-	const onAbort = () => controller.abort();
-	outer.addEventListener("abort", onAbort, { once: true });
-	if (outer.aborted) controller.abort();
+	const unlisten = halt.listen(() => exchange.abort());
 	return {
-		signal: controller.signal,
 		get fired() {
 			return fired;
 		},
@@ -373,8 +372,7 @@ function createWatch(outer: AbortSignal, limits: ModelLimits, firstByteMs: numbe
 		stop() {
 			clearTimeout(timer);
 			clearTimeout(total);
-			outer.removeEventListener("abort", onAbort);
+			unlisten();
 		},
-		abort: () => controller.abort(),
 	};
 }

@@ -26,6 +26,8 @@ export interface Collector {
 	add(chunk: unknown): Delta;
 	/** `[DONE]` came. */
 	done(): void;
+	/** True once `[DONE]` came. */
+	readonly ended: boolean;
 	/** True once a finish reason came: what follows is only usage. */
 	readonly finished: boolean;
 	/** True once anything of an answer came. */
@@ -139,6 +141,9 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 		},
 		done: () => {
 			ended = true;
+		},
+		get ended() {
+			return ended;
 		},
 		get finished() {
 			return finish !== null;
