@@ -53,3 +53,26 @@ export function createAbortableWaits(signal: AbortSignal): { wait<T>(work: Promi
 export function isLeaving(signal: AbortSignal): boolean {
 	return signal.aborted && (signal.reason === "shutdown" || (signal.reason as { name?: unknown } | undefined)?.name === "LeaveTurn");
 }
+
+/**
+ * A signal that aborts with the first of `signals`, or after `limitMs` with a `TimeoutError`, until `end` is called. For waits that many
+ * turns have: what `AbortSignal.any` makes hangs on weak references, and with it the whole turn stays until the next full collection.
+ */
+export function anyOf(signals: readonly AbortSignal[], limitMs?: number): { signal: AbortSignal; end(): void } {
+	const made = new AbortController();
+	const stops = signals.map((signal) => ({ signal, stop: () => made.abort(signal.reason) }));
+	const timer =
+		limitMs === undefined ? undefined : setTimeout(() => made.abort(new DOMException("it took too long", "TimeoutError")), limitMs);
+	timer?.unref();
+	for (const { signal, stop } of stops) {
+		if (signal.aborted) stop();
+		signal.addEventListener("abort", stop, { once: true });
+	}
+	return {
+		signal: made.signal,
+		end() {
+			clearTimeout(timer);
+			for (const { signal, stop } of stops) signal.removeEventListener("abort", stop);
+		},
+	};
+}

@@ -1,4 +1,5 @@
 import type { Channel, OutboundMessage, Receipt } from "../../channels/channel.ts";
+import { anyOf } from "../agent/abort.ts";
 import type { Filter, Verdict } from "../safety/filter.ts";
 import type { OutboxRow, Store } from "../store/store.ts";
 import { patient } from "./insist.ts";
@@ -101,10 +102,11 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 		if (!channel) return settle(row, { state: "failed", error: `there is no channel "${row.channel}"` });
 		// What leaves the machine must not be sent again because a power cut lost its row.
 		if (channel.type !== "web") await store.durable();
-		const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(sendLimitMs)]);
+		const limit = anyOf([closing.signal], sendLimitMs);
 		const receipt = await channel
-			.send(outbound(row, text), signal)
-			.catch((error: unknown): Receipt => ({ state: "unknown", reason: (error as Error).message }));
+			.send(outbound(row, text), limit.signal)
+			.catch((error: unknown): Receipt => ({ state: "unknown", reason: (error as Error).message }))
+			.finally(limit.end);
 		await settle(row, { ...decide(row, receipt, clock.now()), ...(text === row.text ? {} : { text }) });
 	}
 

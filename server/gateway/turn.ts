@@ -1,4 +1,5 @@
 import type { Address } from "../../channels/channel.ts";
+import { anyOf } from "../agent/abort.ts";
 import type { StepRecord, TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
 import type { Message } from "../http/contract.ts";
 import type { Model } from "../model/model.ts";
@@ -221,6 +222,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			filter: () => options.filter.stream(options.profile(claim)),
 			send: (text) => bus.publish({ type: "delta", ...at, text }),
 		});
+		const ended = anyOf([lane.stop.signal, lane.leave]);
 		const journal = createJournal({
 			store,
 			turnId: claim.turn.id,
@@ -229,7 +231,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			clock,
 			newId,
 			...options.journal,
-			signal: AbortSignal.any([lane.stop.signal, lane.leave]),
+			signal: ended.signal,
 			onWait: (error) => log.error("turn.step-not-stored", { ...at, error: (error as Error).message }),
 			onOutbox: options.kickDelivery,
 			onJoined: (messages) => said.push(...messages),
@@ -266,6 +268,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			return { outcome, step: journal.lastWord() };
 		} finally {
 			deltas.end();
+			ended.end();
 		}
 	}
 

@@ -2,6 +2,7 @@
  * The vectors of the memories: made in the background, by the configured embedding model or by the built-in lexical one, and made
  * again when the model changes. Words are searched meanwhile.
  */
+import { anyOf } from "../agent/abort.ts";
 import type { MemoryKey, PendingVector } from "../store/memory-store.ts";
 import { shortHash } from "./lines.ts";
 import type { Embedder, MemoryOptions } from "./options.ts";
@@ -65,7 +66,8 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		context: { owner: string; conversationId: string | null },
 		limitMs: number,
 	): Promise<Float32Array[]> {
-		const vectors = await given.embed(texts, context, AbortSignal.any([stopping.signal, AbortSignal.timeout(limitMs)]));
+		const limited = anyOf([stopping.signal], limitMs);
+		const vectors = await given.embed(texts, context, limited.signal).finally(limited.end);
 		if (vectors.length !== texts.length) throw new Error(`${vectors.length} vectors for ${texts.length} texts`);
 		const made = vectors.map((vector) => Float32Array.from(vector));
 		const size = made[0]?.length ?? 0;
