@@ -9,6 +9,7 @@ import { AttemptFailed, type Client } from "./openai/client.ts";
 import type { Learned } from "./openai/quirks.ts";
 import { type Written, writeChat } from "./openai/writer.ts";
 import { providerOf } from "./providers.ts";
+import { recently } from "./recent.ts";
 import { maskKey } from "./redact.ts";
 import { DEFAULT_CONTEXT_TOKENS, type ModelSettings } from "./settings.ts";
 import { type Emit, eventStream, type Halt } from "./stream.ts";
@@ -69,6 +70,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	const { clock, ring, hosts, tokens, learned } = deps;
 	/** What came with calls and must be sent back with them. */
 	const extras = new Map<string, unknown>();
+	const quote = recently(JSON.stringify as (text: string) => string);
 
 	async function answer(
 		request: ModelRequest,
@@ -162,6 +164,7 @@ export function createEngine(deps: EngineDeps): Engine {
 					),
 					readAsset: deps.readAsset,
 					extraOf: (id) => extras.get(id),
+					quote,
 				});
 				announce(settings, run);
 				const reply = await attempt(target, key, written, run, hasOther);
@@ -185,7 +188,7 @@ export function createEngine(deps: EngineDeps): Engine {
 					case "bad-request": {
 						const sent = {
 							hadReasoning: run.request.messages.some((message) => message.role === "assistant" && message.calls.length > 0),
-							keys: Object.keys(written?.shown ?? {}),
+							keys: written?.keys ?? [],
 						};
 						const status = error.status;
 						if (
@@ -259,14 +262,13 @@ export function createEngine(deps: EngineDeps): Engine {
 	/** One attempt with the meter around it. Throws `AttemptFailed`, or what the meter throws. */
 	async function attempt(target: Target, key: string, written: Written, run: Run, hasOther: () => boolean): Promise<ModelReply> {
 		const { settings } = target;
-		const text = written.images > 0 ? JSON.stringify(written.shown) : written.json;
-		const counted = tokens.count(settings.model, text);
+		const counted = tokens.countParts(settings.model, written.parts);
 		const estimated = counted + written.images * IMAGE_TOKENS;
 		const firstByteMs =
 			run.refusedAt !== null && hasOther()
 				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
 				: undefined;
-		const { answer, reply } = await metered(deps, settings, key, text, estimated, run, (tell) =>
+		const { answer, reply } = await metered(deps, settings, key, written.shown, estimated, run, (tell) =>
 			deps.client.chat(
 				{
 					baseUrl: target.baseUrl,
@@ -296,16 +298,17 @@ export function createEngine(deps: EngineDeps): Engine {
 	async function demoAttempt(settings: ModelSettings, run: Run): Promise<void> {
 		announce(settings, run);
 		// Recorded as every other call is, so that it can be read, reported and replayed like one.
-		const { json } = await writeChat(run.request, {
+		const { shown, parts } = await writeChat(run.request, {
 			modelName: settings.model,
 			quirks: providerOf(settings.provider).quirks,
 			sendsImages: false,
 			maxOutputTokens: settings.limits.maxOutputTokens,
 			readAsset: deps.readAsset,
 			extraOf: () => undefined,
+			quote,
 		});
-		const estimated = tokens.count(settings.model, json);
-		const { reply } = await metered(deps, settings, null, json, estimated, run, (tell) =>
+		const estimated = tokens.countParts(settings.model, parts);
+		const { reply } = await metered(deps, settings, null, shown, estimated, run, (tell) =>
 			deps.demo.answer(run.request, run.halt, run.signal, tell),
 		);
 		run.emit({ type: "end", reply });

@@ -1,8 +1,11 @@
 /** A cheap estimate of tokens that knows scripts and learns each model's own rate from what servers report. */
+import { recently } from "./recent.ts";
 
 export interface TokenCounter {
 	/** Estimated tokens of `text` for that model; never negative, 0 only for "". */
 	count(modelName: string, text: string): number;
+	/** The same for a text in parts of which long ones come again. */
+	countParts(modelName: string, parts: string[]): number;
 	/** What a server reported beside what we had estimated for the same input: moves the model's rate. */
 	learn(modelName: string, estimated: number, actual: number): void;
 }
@@ -24,7 +27,9 @@ const MOST_MODELS = 200;
 
 export function createTokenCounter(): TokenCounter {
 	const rates = new Map<string, number>();
+	const estimated = recently(estimate);
 	return {
+		countParts: (modelName, parts) => Math.ceil(parts.reduce((tokens, part) => tokens + estimated(part), 0) * (rates.get(modelName) ?? 1)),
 		count: (modelName, text) => Math.ceil(estimate(text) * (rates.get(modelName) ?? 1)),
 		learn(modelName, estimated, actual) {
 			if (!(estimated >= SMALLEST_SAMPLE && actual > 0)) return;

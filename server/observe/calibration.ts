@@ -26,12 +26,13 @@ export function createCalibration(options: {
 	const kept = new Map<string, number>();
 	let plain = 0;
 	function rateOf(model: string): number {
-		plain ||= counter.count(nobody, probe);
-		return counter.count(model, probe) / plain;
+		plain ||= counter.countParts(nobody, [probe]);
+		return counter.countParts(model, [probe]) / plain;
 	}
 
 	return {
 		count: (model, text) => counter.count(model, text),
+		countParts: (model, parts) => counter.countParts(model, parts),
 		learn(model, estimated, actual) {
 			counter.learn(model, estimated, actual);
 			const number = (lessons.get(model) ?? 0) + 1;

@@ -1,5 +1,6 @@
 /** Builds the body of a chat request: as the strictest server wants it, always the same bytes for the same request, `messages` last. */
 import { createHash } from "node:crypto";
+import type { Attachment } from "../../../channels/channel.ts";
 import type { ContentPart, ModelMessage, ModelRequest, ToolCall, ToolSchema } from "../model.ts";
 import type { Quirks } from "../providers.ts";
 import { fitSchema, wellFormed } from "./schema.ts";
@@ -24,9 +25,12 @@ export interface ToolNames {
 export interface Written {
 	/** As it is sent. */
 	json: string;
-	/** The same as data, with image bytes replaced by `<image sha256 bytes>`. */
-	shown: Record<string, unknown>;
-	/** Text that counts as input, and how many images. */
+	/** The same with image bytes replaced by `<image sha256 bytes>`, and in parts: long ones are the same strings from call to call. */
+	shown: string;
+	parts: string[];
+	/** Its parameters. */
+	keys: string[];
+	/** How many images it holds. */
 	images: number;
 	names: ToolNames;
 }
@@ -40,53 +44,57 @@ export interface WriteOptions {
 	readAsset(sha256: string): Promise<Uint8Array>;
 	/** What came with an earlier call and must go back with it. */
 	extraOf(callId: string): unknown;
+	/** JSON of a text. */
+	quote(text: string): string;
 }
 
 export async function writeChat(request: ModelRequest, options: WriteOptions): Promise<Written> {
 	const { quirks } = options;
-	const tools = request.tools.slice(0, MOST_TOOLS);
-	const names = fitNames(tools);
+	const { names, json: tools } = wireTools(request.tools);
 	const head: Record<string, unknown> = { model: options.modelName, stream: true };
 	if (quirks.streamOptions) head.stream_options = { include_usage: true };
 	head[quirks.maxTokens] = options.maxOutputTokens;
 	if (request.temperature !== undefined && quirks.temperature) head.temperature = request.temperature;
 	if (request.json && quirks.jsonMode) head.response_format = { type: "json_object" };
+	const keys = [...Object.keys(head), ...(tools === "" ? [] : ["tools"]), "messages"];
+	const images = options.sendsImages ? await readImages(request, options) : NO_IMAGES;
+	// Everything before `messages` is the same from call to call.
+	const parts = [JSON.stringify(head).slice(0, -1)];
+	if (tools !== "") parts.push(',"tools":[', tools, "]");
+	parts.push(',"messages":[');
 	const ids = createIds();
-	const images = new Map<string, string>();
-	const messages: unknown[] = [];
-	for (const message of request.messages) messages.push(await writeMessage(message, options, names, ids, images));
-	const wireTools = tools.map((tool) => wireTool(tool, names.toWire(tool.name)));
-	if (wireTools.length > 0) head.tools = wireTools.map((tool) => tool.value);
-	const shown = { ...head, messages };
-	// Tools are the longest part that never changes: their text is made once. Everything before `messages` is the same from call to call.
-	let json = head.tools
-		? `${JSON.stringify({ ...head, tools: undefined }).slice(0, -1)},"tools":[${wireTools.map((tool) => tool.json).join(",")}],"messages":${JSON.stringify(messages)}}`
-		: `${JSON.stringify(head).slice(0, -1)},"messages":${JSON.stringify(messages)}}`;
+	for (const [place, message] of request.messages.entries()) {
+		if (place > 0) parts.push(",");
+		parts.push(...writeMessage(message, options, names, ids));
+	}
+	parts.push("]}");
+	const shown = parts.join("");
+	let json = shown;
 	for (const [mark, url] of images) json = json.replaceAll(JSON.stringify(mark), () => JSON.stringify(url));
-	return { json, shown, images: images.size, names };
+	return { json, shown, parts, keys, images: images.size, names };
 }
 
-async function writeMessage(
-	message: ModelMessage,
-	options: WriteOptions,
-	names: ToolNames,
-	ids: Ids,
-	images: Map<string, string>,
-): Promise<unknown> {
+/** In pieces, as in `Written.parts`. */
+function writeMessage(message: ModelMessage, options: WriteOptions, names: ToolNames, ids: Ids): string[] {
+	const text = (role: string, content: string) => [`{"role":"${role}","content":`, options.quote(content), "}"];
 	switch (message.role) {
 		case "system":
-			return { role: "system", content: textOr(message.text, NO_TEXT) };
-		case "user":
-			return { role: "user", content: await writeParts(message.content, options, images) };
+			return text("system", textOr(message.text, NO_TEXT));
+		case "user": {
+			const content = writeContent(message.content, options);
+			return typeof content === "string" ? text("user", content) : [JSON.stringify({ role: "user", content })];
+		}
 		case "assistant": {
-			const text = wellFormed(message.text);
-			if (message.calls.length === 0) return { role: "assistant", content: textOr(text, NO_TEXT) };
+			const said = wellFormed(message.text);
+			if (message.calls.length === 0) return text("assistant", textOr(said, NO_TEXT));
 			const calls = message.calls.map((call) => writeCall(call, options, names, ids));
 			const reasoning = options.quirks.reasoning === "send" ? { reasoning_content: wellFormed(message.reasoning ?? "") } : {};
-			return { role: "assistant", content: text.trim() === "" ? null : text, ...reasoning, tool_calls: calls };
+			return [JSON.stringify({ role: "assistant", content: said.trim() === "" ? null : said, ...reasoning, tool_calls: calls })];
 		}
-		case "tool":
-			return { role: "tool", tool_call_id: ids.answer(message.callId), content: textOr(message.text, NO_OUTPUT) };
+		case "tool": {
+			const answered = JSON.stringify(ids.answer(message.callId));
+			return [`{"role":"tool","tool_call_id":${answered},"content":`, options.quote(textOr(message.text, NO_OUTPUT)), "}"];
+		}
 	}
 }
 
@@ -114,7 +122,27 @@ function jsonArguments(text: string): string {
 	}
 }
 
-async function writeParts(content: ContentPart[], options: WriteOptions, images: Map<string, string>): Promise<unknown> {
+/** What stands for an image until the body is sent. */
+const markOf = ({ sha256, bytes }: Attachment) => `<image ${sha256} ${bytes}>`;
+
+const NO_IMAGES: ReadonlyMap<string, string> = new Map();
+
+/** Data URLs of all images, by their marks. */
+async function readImages(request: ModelRequest, options: WriteOptions): Promise<ReadonlyMap<string, string>> {
+	const images = new Map<string, string>();
+	for (const message of request.messages) {
+		if (message.role !== "user") continue;
+		for (const part of message.content) {
+			if (part.type !== "image" || images.has(markOf(part.attachment))) continue;
+			const { sha256, mimeType } = part.attachment;
+			const bytes = Buffer.from(await options.readAsset(sha256));
+			images.set(markOf(part.attachment), `data:${mimeType};base64,${bytes.toString("base64")}`);
+		}
+	}
+	return images;
+}
+
+function writeContent(content: ContentPart[], options: WriteOptions): string | unknown[] {
 	const parts: Record<string, unknown>[] = [];
 	let pictures = 0;
 	for (const part of content) {
@@ -122,14 +150,11 @@ async function writeParts(content: ContentPart[], options: WriteOptions, images:
 			if (part.text.trim() !== "") parts.push({ type: "text", text: wellFormed(part.text) });
 			continue;
 		}
-		const { sha256, mimeType, name, bytes } = part.attachment;
 		if (!options.sendsImages) {
-			parts.push({ type: "text", text: `[image: ${wellFormed(name)}; this model cannot see images]` });
+			parts.push({ type: "text", text: `[image: ${wellFormed(part.attachment.name)}; this model cannot see images]` });
 			continue;
 		}
-		const mark = `<image ${sha256} ${bytes}>`;
-		if (!images.has(mark)) images.set(mark, `data:${mimeType};base64,${Buffer.from(await options.readAsset(sha256)).toString("base64")}`);
-		parts.push({ type: "image_url", image_url: { url: mark } });
+		parts.push({ type: "image_url", image_url: { url: markOf(part.attachment) } });
 		pictures++;
 	}
 	if (parts.length === 0) return NO_TEXT;
@@ -164,17 +189,30 @@ function createIds(): Ids {
 	};
 }
 
-const wireTools = new WeakMap<ToolSchema, { wireName: string; value: unknown; json: string }>();
+interface WireTools {
+	tools: ToolSchema[];
+	names: ToolNames;
+	/** The list's elements as JSON. */
+	json: string;
+}
 
-function wireTool(tool: ToolSchema, wireName: string): { value: unknown; json: string } {
-	const known = wireTools.get(tool);
-	if (known && known.wireName === wireName) return known;
-	const value = {
-		type: "function",
-		function: { name: wireName, description: wellFormed(tool.description), parameters: fitSchema(tool.parameters) },
-	};
-	const made = { wireName, value, json: JSON.stringify(value) };
-	wireTools.set(tool, made);
+const lists = new WeakMap<ToolSchema, WireTools>();
+
+/** The longest part of a request that never changes: made once for the same tools. */
+function wireTools(all: ToolSchema[]): WireTools {
+	const tools = all.slice(0, MOST_TOOLS);
+	const first = tools[0];
+	const known = first && lists.get(first);
+	if (known && known.tools.length === tools.length && known.tools.every((tool, place) => tool === tools[place])) return known;
+	const names = fitNames(tools);
+	const json = tools.map((tool) =>
+		JSON.stringify({
+			type: "function",
+			function: { name: names.toWire(tool.name), description: wellFormed(tool.description), parameters: fitSchema(tool.parameters) },
+		}),
+	);
+	const made = { tools, names, json: json.join(",") };
+	if (first) lists.set(first, made);
 	return made;
 }
 
