@@ -19,6 +19,7 @@ import { createGateway, type Gateway } from "./gateway/gateway.ts";
 import { patient } from "./gateway/insist.ts";
 import { payerOf, sourceOf } from "./gateway/payer.ts";
 import { recentExchanges } from "./gateway/recent.ts";
+import { showAgain } from "./gateway/show-again.ts";
 import { buildApp } from "./http/app.ts";
 import { displayHost, listen, StartRefused } from "./http/listen.ts";
 import { createPresenter } from "./http/presenter.ts";
@@ -279,6 +280,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			model: () => (models.demo() ? null : models),
 			embedder: () => embedderOf(models) ?? localModel.embedder(),
 			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
+			onRemoved: (ids) =>
+				void showAgain(ids, { store, bus, present }).catch((error: unknown) =>
+					log.error("memory.removal-not-shown", { message: (error as Error).message }),
+				),
 			onProblem(kind, message) {
 				log.warn(`memory.${kind}`, { message });
 				void watched.report({ kind: `memory-${kind}`, incident: message, severity: "warn", message: { en: message, zh: message } });

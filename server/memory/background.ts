@@ -34,6 +34,8 @@ export interface BackgroundParts {
 	/** Adds memories and starts what makes their vectors. */
 	addEntries(entries: NewEntry[]): Promise<void>;
 	applyFact(job: JobRow): Promise<void>;
+	/** False while it waits for a turn to end. */
+	forget(job: JobRow): Promise<boolean>;
 	/** Called on every tick: expiry and the like. */
 	tick(): Promise<void>;
 }
@@ -212,7 +214,13 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			if (job.kind === "compress") await compress(job);
 			else if (job.kind === "archive") await archive(job);
 			else if (job.kind === "day") await day(job);
-			else await parts.applyFact(job);
+			else if (job.kind === "fact") await parts.applyFact(job);
+			else if (!(await parts.forget(job))) {
+				const waitMs = job.attempts < 20 ? 300 : 5000;
+				await store.retryJob(job.position, "a turn has not ended", clock.now() + waitMs);
+				setTimeout(wake, waitMs + 50).unref();
+				return;
+			}
 			await store.finishJob(job.position);
 		} catch (error) {
 			if (stopping.signal.aborted) {

@@ -101,12 +101,20 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		shortTerm: () => shortTerm,
 		addEntries,
 		applyFact: (job) => facts.apply(job),
+		forget: (job) => forgetting.resume(job),
 		async tick() {
 			await facts.expire();
 			vectors.wake();
 		},
 	});
-	const shortTerm = createShortTerm(options, background.wake);
+	const shortTerm = createShortTerm(
+		{
+			...options,
+			recent: async (conversationId, limit) =>
+				((await options.recent?.(conversationId, limit)) ?? []).filter((exchange) => !forgetting.refuses(exchange)),
+		},
+		background.wake,
+	);
 	const facts = createFacts(options, { addEntries, removeEntries: async (key, refs) => void (await removeEntries(key, { refs })) });
 	const people = createPeopleFiles(options);
 	const forgetting = createForget({ options, shortTerm, background, facts, people, vectors, removeEntries });
@@ -197,6 +205,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 
 	return {
 		async start() {
+			await forgetting.load();
 			await background.start();
 			vectors.wake();
 		},
@@ -254,6 +263,8 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		async remember(scope, exchange) {
 			const key = keyOf(scope);
 			background.busy();
+			// It says what was forgotten while its turn ran: the job that waits for its end takes it away.
+			if (forgetting.refuses(exchange)) return background.wake();
 			if (!(await shortTerm.remember(key, scope.conversationId, exchange))) return;
 			await background.dayOf(key, scope.conversationId, exchange.at);
 			// Facts said in the turn wait as jobs; the shared queue takes them.
@@ -326,7 +337,12 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			const key = await store.factOwner(id);
 			return key ? facts.remove(key, id) : false;
 		},
-		forget: forgetting.forget,
+		async forget(what, within) {
+			const report = await forgetting.forget(what, within);
+			// What is gone from the rows leaves the index with its next update.
+			if (report) sync();
+			return report;
+		},
 		async conversationRemoved(conversationId) {
 			const rows = await store.openExchanges(conversationId);
 			await store.setExchanges(

@@ -1,193 +1,260 @@
-/** Forgetting: a message, a fact, a memory or a person, with everything that was made of it. */
-import { readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
-import type { MemoryKey } from "../store/memory-store.ts";
-import { writeFileAtomic } from "../workspace/atomic.ts";
-import { safeName } from "../workspace/names.ts";
+/**
+ * Forgetting: a message, a fact, a memory or a person, with everything that was made of it. What is to go is worked out first and noted
+ * as a job, so that a crash on the way is made good at the next start, and turns that still run are looked at again when they have ended.
+ */
+import { rm } from "node:fs/promises";
+import type { Exchange } from "../agent/types.ts";
+import type { FactRow, JobRow, MemoryKey } from "../store/memory-store.ts";
 import type { Forgotten, MemoryAdmin } from "./admin.ts";
-import { type Background, entryOf } from "./background.ts";
-import { extract } from "./compress.ts";
-import type { Facts } from "./facts.ts";
-import { addToDiary, changeLines, type DiaryHead, parseLine, shortHash, withHead } from "./lines.ts";
-import type { MemoryOptions } from "./options.ts";
-import type { PeopleFiles } from "./people-files.ts";
-import { diaryFolder, diaryPath, exchangesPath, keyOfOwner, keyText, personFolder, summaryPath } from "./scope.ts";
-import type { ShortTerm } from "./short-term.ts";
+import type { Background } from "./background.ts";
+import { normOf } from "./fact-rules.ts";
+import { createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
+import { createTeller, type Teller } from "./forget-words.ts";
+import { addToDiary, parseLine, shortHash } from "./lines.ts";
+import { diaryPath, exchangesPath, keyOfOwner, personFolder, summaryPath } from "./scope.ts";
 import { dayOf } from "./text/dates.ts";
-import { endOfDay, instantOf, minuteOf } from "./times.ts";
-import type { Vectors } from "./vectors.ts";
+import { minuteOf } from "./times.ts";
 
-/** What the diary shows where something was. */
-export const removedMark = "(removed on request)";
-
-export interface ForgetParts {
-	options: MemoryOptions;
-	shortTerm: ShortTerm;
+export interface ForgetParts extends RemovalParts {
 	background: Background;
-	facts: Facts;
-	people: PeopleFiles;
-	vectors: Vectors;
-	removeEntries(key: MemoryKey, which: { ids?: string[]; refs?: string[] }): Promise<number>;
 }
 
-export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
+export interface Forgetting extends Pick<MemoryAdmin, "forget"> {
+	/** Takes up what an earlier process had not finished. Before any turn runs. */
+	load(): Promise<void>;
+	/** True for an exchange that says what was forgotten while its turn ran: it must not become a memory. */
+	refuses(exchange: Exchange): boolean;
+	/** Does a noted job. False while a turn that it waits for has not ended. */
+	resume(job: JobRow): Promise<boolean>;
+}
+
+const page = 500;
+const empty: Removal = {
+	facts: [],
+	factIds: [],
+	turns: [],
+	messages: [],
+	exchanges: [],
+	asking: [],
+	copies: [],
+	open: [],
+	everything: false,
+};
+const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export function createForget(parts: ForgetParts): Forgetting {
 	const { options, shortTerm, background, facts, people, vectors, removeEntries } = parts;
 	const { store, workspace, clock } = options;
+	const remover = createRemover(parts);
 	const by = { by: "person", reason: "forgotten" } as const;
-	const nothing = (): Forgotten => ({ messages: 0, exchanges: 0, summaryLines: 0, diaryLines: 0, memories: 0, facts: 0 });
+	/** Turns that ran while something was forgotten, by id, until they have been looked at. */
+	const held = new Map<string, { teller: Teller; everything: boolean }[]>();
 
-	const diaryPages = async (owner: string): Promise<string[]> =>
-		(await workspace.list(diaryFolder(owner), 20_000)).map((entry) => entry.path).filter((path) => /\/\d{4}-\d{2}-\d{2}\.md$/.test(path));
+	const same = (one: MemoryKey, two: MemoryKey): boolean => one.owner === two.owner && one.audience === two.audience;
 
-	/** Older versions of the prompt files hold what was removed from them: it goes there too. */
-	async function scrubVersions(texts: string[]): Promise<void> {
-		const wanted = texts.map((text) => text.trim()).filter((text) => text.length >= 6);
-		if (wanted.length === 0) return;
-		for (const file of ["Fact.md", "MASTER.md", "USER.md"]) {
-			const folder = join(workspace.paths.data, "versions", safeName(file));
-			for (const name of await readdir(folder).catch(() => [])) {
-				const path = join(folder, name);
-				try {
-					const record = JSON.parse(await readFile(path, "utf8")) as { text?: unknown };
-					if (typeof record.text !== "string") continue;
-					const kept = record.text
-						.split("\n")
-						.filter((row) => !wanted.some((text) => row.includes(text)))
-						.join("\n");
-					if (kept !== record.text) await writeFileAtomic(path, `${JSON.stringify({ ...record, text: kept })}\n`);
-				} catch {
-					// A damaged record shows nothing to anybody.
-				}
-			}
-		}
+	function hold(what: Removal): void {
+		const teller = createTeller(what.facts);
+		for (const id of what.open) held.set(id, [...(held.get(id) ?? []), { teller, everything: what.everything }]);
 	}
 
-	/** Rewrites (or removes) the line that four exchanges had become, wherever it stands now. */
-	async function rewriteLine(key: MemoryKey, lineId: string, rest: string, report: Forgotten): Promise<void> {
+	/** Notes it, does it, and leaves the job waiting for turns that have not ended. */
+	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
+		const now = clock.now();
+		const name = `forget:${options.newId()}`;
+		hold(what);
+		await store.addJob({ ...key, key: name, kind: "forget", conversationId: null, payload: what, notBefore: now, createdAt: now });
+		await remover.apply(key, what, report);
+		if (report.diaryLines === 0) await markDay(key.owner, shortHash(name));
+		const position = await store.jobPosition(name);
+		if (position === null) return;
+		if (what.open.length === 0) await store.finishJob(position);
+		else await store.setJobPayload(position, afterwards(what));
+	}
+
+	/** The day's page says that something was removed. */
+	async function markDay(owner: string, id: string): Promise<void> {
+		const timezone = options.timezone();
+		const now = clock.now();
+		const today = dayOf(now, timezone);
 		await workspace.update(
-			summaryPath(key.owner),
-			(text) =>
-				changeLines(text, (line) => {
-					if (line.id !== lineId) return undefined;
-					report.summaryLines++;
-					return rest === "" ? null : { ...line, text: `[extract] ${rest}` };
-				}),
+			diaryPath(owner, today),
+			(text) => addToDiary(text, today, [{ id: `r${id}`, when: minuteOf(now, timezone), text: removedMark }]),
 			by,
 		);
-		for (const page of await diaryPages(key.owner)) {
-			if (!(await workspace.read(page)).text.includes(`m:${lineId}`)) continue;
-			await workspace.update(
-				page,
-				(text) =>
-					changeLines(text, (line) => {
-						if (line.id !== lineId) return undefined;
-						report.diaryLines++;
-						return { ...line, text: rest === "" ? removedMark : `${rest} ${removedMark}` };
-					}),
-				by,
-			);
-		}
-		const archived = await removeEntries(key, { refs: [lineId] });
-		report.memories += archived;
-		if (archived > 0 && rest !== "") {
-			await store.addEntries([
-				entryOf(key, {
-					id: `s-${keyText(key)}-${lineId}-${clock.now().toString(36)}`,
-					at: clock.now(),
-					source: "summary",
-					ref: lineId,
-					conversationId: null,
-					text: rest,
-				}),
-			]);
-			vectors.wake();
-		}
 	}
 
-	/** The paragraph on a day may tell of what was removed: it is made anew from what is left. */
-	async function rewriteDay(key: MemoryKey, at: number): Promise<void> {
-		const timezone = options.timezone();
-		const date = dayOf(at, timezone);
-		const path = diaryPath(key.owner, date);
-		const page = await workspace.read(path);
-		if (!page.exists || /\nsummary: ""\n/.test(page.text)) return;
-		const from = instantOf(date, timezone) ?? at;
-		const left = (await store.exchangesBetween(key, from, endOfDay(from, timezone), 200)).map((row) => row.exchange);
-		const head: DiaryHead = {
-			date,
-			summary: left.length === 0 ? removedMark : `${extract(left, 400)} ${removedMark}`,
-			people: [...new Set(left.map((one) => one.from ?? key.owner))],
-			channels: [...new Set(left.map((one) => one.channel).filter((channel) => channel !== ""))],
-		};
-		await workspace.update(path, (text) => withHead(text, head), by);
-	}
+	/** What is left to do once everything but the open turns is gone. */
+	const afterwards = (what: Removal): Removal => ({
+		...empty,
+		facts: what.facts,
+		copies: what.copies,
+		open: what.open,
+		everything: what.everything,
+	});
 
-	async function exchangesGone(ids: string[], within: MemoryKey | undefined, report: Forgotten): Promise<MemoryKey[]> {
-		const rows = (await store.exchangesOf(ids)).filter(
-			(row) => !within || (row.owner === within.owner && row.audience === within.audience),
+	async function resume(job: JobRow): Promise<boolean> {
+		const what = { ...empty, ...(job.payload as Partial<Removal>) };
+		const rest = afterwards(what);
+		if (what.turns.length + what.messages.length + what.exchanges.length + what.factIds.length + what.asking.length > 0) {
+			await remover.apply(job, what, nothing());
+			await store.setJobPayload(job.position, rest);
+		}
+		if (rest.open.length === 0) return true;
+		if ((await store.unfinishedTurns(job, rest.open)).length > 0) return false;
+		const teller = createTeller(rest.facts);
+		const asking = new Set(await store.turnsForgetting(job, [""]));
+		const turns: string[] = [];
+		for (const id of rest.open) {
+			const texts = (await store.messageTexts((await store.turnOfMessage(id))?.messageIds ?? [])).map((row) => row.text);
+			const told = teller.repeatsTalk(texts.join("\n"), "") || (asking.has(id) && texts.some((text) => teller.touches(text)));
+			if (rest.everything || told) turns.push(id);
+		}
+		await remover.apply(
+			job,
+			{ ...rest, turns, asking: rest.open.filter((id) => asking.has(id) && !turns.includes(id)), open: [] },
+			nothing(),
 		);
-		const keys = new Map<string, MemoryKey>();
-		const lines = new Map<string, MemoryKey>();
-		for (const row of rows) {
-			const key = { owner: row.owner, audience: row.audience };
-			keys.set(keyText(key), key);
-			for (const job of await store.compressionsOf(row.conversationId)) {
-				if ((job.payload as { ids?: string[] } | null)?.ids?.includes(row.exchange.id)) await store.clearJobResult(job.position);
-			}
-			await store.setExchangeBody(row.exchange.id, {
-				id: row.exchange.id,
-				at: row.exchange.at,
-				channel: row.exchange.channel,
-				from: null,
-				said: "",
-				replied: "",
-			});
-			await store.setExchanges([row.exchange.id], { state: "gone" });
-			await shortTerm.drop(row.conversationId, [row.exchange.id]);
-			report.exchanges++;
-			report.memories += await removeEntries(key, { refs: [row.exchange.id] });
-			if (row.lineId) lines.set(row.lineId, key);
-		}
-		for (const [lineId, key] of lines) {
-			const left = (await store.exchangesOfLine(lineId)).filter((row) => row.state !== "gone").map((row) => row.exchange);
-			await rewriteLine(key, lineId, left.length === 0 ? "" : extract(left), report);
-		}
-		for (const row of rows) await rewriteDay({ owner: row.owner, audience: row.audience }, row.exchange.at);
-		return [...keys.values()];
+		for (const id of rest.open) held.delete(id);
+		return true;
 	}
 
-	async function forgetMessage(messageId: string, within: MemoryKey | undefined): Promise<Forgotten | null> {
-		const report = nothing();
-		const turn = await store.turnOfMessage(messageId);
-		const ids = [...new Set([messageId, ...(turn?.messageIds ?? []), ...(turn?.turnId ? [turn.turnId] : [])])];
-		const rows = await store.exchangesOf(ids);
-		if (within && !rows.some((row) => row.owner === within.owner && row.audience === within.audience)) return null;
-		if (!turn && rows.length === 0) return null;
-		const said = rows.flatMap((row) => [row.exchange.said, row.exchange.replied]);
-		const keys = await exchangesGone(ids, within, report);
-		const texts = [...(turn ? await store.redactMessages(turn.messageIds) : []), ...said].filter((text) => text !== "");
-		report.messages = turn?.messageIds.length ?? 0;
-		for (const key of keys.length > 0 ? keys : within ? [within] : []) {
-			for (const fact of await facts.history(key)) {
-				if (!fact.messageId || !ids.includes(fact.messageId)) continue;
-				texts.push(fact.text);
-				if (await facts.remove(key, fact.id)) report.facts++;
-			}
-			await people.forgetTexts(key.owner, texts);
+	/** The fact, the versions before it, and what says the same in other words. */
+	function versionsOf(fact: FactRow, all: FactRow[]): FactRow[] {
+		const found = new Map([[fact.id, fact]]);
+		for (let size = 0; size !== found.size; ) {
+			size = found.size;
+			for (const one of all) if (one.supersededBy !== null && found.has(one.supersededBy)) found.set(one.id, one);
 		}
-		await scrubVersions(texts);
-		vectors.forgetQuestions();
-		return report;
+		const teller = createTeller([...found.values()].map((one) => one.text));
+		for (const one of all) if (teller.repeats(one.text)) found.set(one.id, one);
+		return [...found.values()];
+	}
+
+	/** Every turn and exchange of the owner in which the facts were told, or told again. */
+	async function toldIn(key: MemoryKey, versions: FactRow[]): Promise<Pick<Removal, "turns" | "messages" | "exchanges" | "copies">> {
+		const teller = createTeller(versions.map((one) => one.text));
+		const norms = new Set(versions.map((one) => one.norm));
+		const sources = new Set(versions.flatMap((one) => one.messageId ?? []));
+		for (const call of await store.factCalls(key)) if (norms.has(normOf(call.text))) sources.add(call.turnId);
+		const turns = new Set<string>();
+		const messages = new Set<string>();
+		const exchanges = new Set<string>();
+		const copies: string[] = [];
+		const own = await ownTurns(key, [...sources]);
+		for (const id of sources) {
+			const turn = own.get(id);
+			if (turn?.turnId) turns.add(turn.turnId);
+			else if (turn) messages.add(id);
+			exchanges.add(id);
+		}
+		for (let after = 0; ; ) {
+			const rows = await store.exchangesOfOwner(key, after, page);
+			if (rows.length === 0) break;
+			after = rows.at(-1)?.position ?? after;
+			for (const { exchange } of rows) {
+				if (!sources.has(exchange.id) && !turns.has(exchange.id) && !teller.repeatsTalk(exchange.said, exchange.replied)) continue;
+				exchanges.add(exchange.id);
+				if (await store.turnOfMessage(exchange.id)) turns.add(exchange.id);
+				copies.push(exchange.said, ...(teller.touches(exchange.replied) ? [exchange.replied] : []));
+			}
+			await breathe();
+		}
+		for (let after = 0; ; ) {
+			const rows = await store.messagesIn(key, after, page);
+			if (rows.length === 0) break;
+			after = rows.at(-1)?.position ?? after;
+			for (const row of rows) if (row.turnId && teller.repeats(row.text)) turns.add(row.turnId);
+			await breathe();
+		}
+		const texts = await textsOf([...turns], [...messages]);
+		copies.push(...texts.filter((row) => row.asked || teller.touches(row.text)).map((row) => row.text));
+		return { turns: [...turns], messages: [...messages], exchanges: [...exchanges], copies: long(copies) };
+	}
+
+	const long = (texts: string[]): string[] => [...new Set(texts.filter((text) => text.trim().length >= leastCopy))];
+
+	/** The sources that are messages or turns of this owner: what is another's stays, whatever a row says. */
+	async function ownTurns(key: MemoryKey, ids: string[]) {
+		const found = new Map<string, { turnId: string | null; messageIds: string[] }>();
+		for (const id of ids) {
+			const turn = await store.turnOfMessage(id);
+			const owner = turn && (await store.ownerOf(turn.conversationId, turn.turnId));
+			if (turn && owner && same(owner, key)) found.set(id, turn);
+		}
+		return found;
+	}
+
+	async function textsOf(turnIds: string[], messageIds: string[]): Promise<{ text: string; asked: boolean }[]> {
+		const mates = (await Promise.all(turnIds.map((id) => store.turnOfMessage(id)))).flatMap((turn) => turn?.messageIds ?? []);
+		return (await store.messageTexts([...mates, ...messageIds])).map((row) => ({ text: row.text, asked: row.role === "user" }));
 	}
 
 	async function forgetFact(id: string, within: MemoryKey | undefined): Promise<Forgotten | null> {
 		const key = await store.factOwner(id);
-		if (!key || (within && (key.owner !== within.owner || key.audience !== within.audience))) return null;
+		if (!key || (within && !same(key, within))) return null;
 		const fact = await store.fact(key, id);
-		if (!fact || !(await facts.remove(key, id))) return null;
-		await scrubVersions([fact.text]);
-		vectors.forgetQuestions();
-		return { ...nothing(), facts: 1, memories: 1 };
+		if (!fact) return null;
+		const versions = versionsOf(fact, await facts.history(key));
+		const told = await toldIn(key, versions);
+		const open = await store.unfinishedTurns(key, null);
+		const factIds = versions.map((one) => one.id);
+		const asking = await store.turnsForgetting(key, factIds);
+		const ended = (turn: string): boolean => !open.includes(turn);
+		const report = nothing();
+		await carryOut(
+			key,
+			{
+				...told,
+				facts: versions.map((one) => one.text),
+				factIds,
+				turns: told.turns.filter(ended),
+				exchanges: told.exchanges.filter(ended),
+				asking: asking.filter((turn) => ended(turn) && !told.turns.includes(turn)),
+				open,
+				everything: false,
+			},
+			report,
+		);
+		return report;
+	}
+
+	async function forgetMessage(messageId: string, within: MemoryKey | undefined): Promise<Forgotten | null> {
+		const turn = await store.turnOfMessage(messageId);
+		const ids = [...new Set([messageId, ...(turn?.messageIds ?? []), ...(turn?.turnId ? [turn.turnId] : [])])];
+		const rows = await store.exchangesOf(ids);
+		if (within && !rows.some((row) => same(row, within))) return null;
+		const [first] = rows;
+		const key =
+			within ??
+			(first ? { owner: first.owner, audience: first.audience } : turn && (await store.ownerOf(turn.conversationId, turn.turnId)));
+		if (!key) return null;
+		const copies = [
+			...rows.flatMap((row) => [row.exchange.said, row.exchange.replied]),
+			...(await textsOf([], turn?.messageIds ?? [])).map((row) => row.text),
+		];
+		const factIds: string[] = [];
+		for (const fact of await facts.history(key)) {
+			if (!fact.messageId || !ids.includes(fact.messageId)) continue;
+			copies.push(fact.text);
+			factIds.push(fact.id);
+		}
+		const open = turn?.turnId ? await store.unfinishedTurns(key, [turn.turnId]) : [];
+		const report = nothing();
+		await carryOut(
+			key,
+			{
+				...empty,
+				factIds,
+				turns: turn?.turnId && open.length === 0 ? [turn.turnId] : [],
+				messages: turn?.messageIds ?? [],
+				exchanges: ids,
+				copies: long(copies),
+				open,
+				everything: true,
+			},
+			report,
+		);
+		return report;
 	}
 
 	async function forgetEntry(id: string, within: MemoryKey | undefined): Promise<Forgotten | null> {
@@ -195,9 +262,8 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 			const [entry] = await store.entries(key, [id]);
 			if (!entry) continue;
 			if (entry.source === "fact" && entry.ref) return forgetFact(entry.ref, key);
-			const report = nothing();
-			if (entry.source === "conversation" && entry.ref) await exchangesGone([entry.ref], key, report);
-			else if (entry.source === "summary" && entry.ref) await rewriteLine(key, entry.ref, "", report);
+			const report = (entry.source === "conversation" && entry.ref ? await forgetMessage(entry.ref, key) : null) ?? nothing();
+			if (entry.source === "summary" && entry.ref) await remover.rewriteLine(key, entry.ref, "", report);
 			report.memories += await removeEntries(key, { ids: [id] });
 			vectors.forgetQuestions();
 			return report;
@@ -209,54 +275,70 @@ export function createForget(parts: ForgetParts): Pick<MemoryAdmin, "forget"> {
 		const report = nothing();
 		const key = keyOfOwner(owner);
 		const conversations = await store.conversationsOf(key);
-		report.facts = (await facts.history(key)).length;
+		const open = await store.unfinishedTurns(key, null);
+		const known = (await facts.history(key)).map((fact) => fact.text);
+		report.facts = known.length;
 		report.memories = await store.countEntries(key);
 		for (;;) {
 			const ids = await store.messagesOf(owner, 200);
 			if (ids.length === 0) break;
+			const rows = await store.messageTexts(ids);
+			const turns = [...new Set(rows.flatMap((row) => row.turnId ?? []))];
+			for (const record of await store.redactTraces(key, long(rows.map((row) => row.text)), turns))
+				await workspace.remove(`files/results/${record}.txt`);
+			await remover.unlog(long(rows.map((row) => row.text)));
 			await store.redactMessages(ids);
 			report.messages += ids.length;
 		}
-		const texts = [
-			...(await facts.history(key)).map((fact) => fact.text),
-			...(await people.profile(owner)).split("\n").map((row) => row.replace(/^\s*[-*+]\s+/, "")),
-		];
+		const texts = [...known, ...(await people.profile(owner)).split("\n").map((row) => row.replace(/^\s*[-*+]\s+/, ""))];
 		report.exchanges = (await store.removeOwner(owner)) - report.facts - report.memories;
 		await removeEntries(key, { refs: [] });
 		for (const conversationId of conversations) {
 			shortTerm.evict(conversationId);
 			await workspace.remove(exchangesPath(conversationId));
 		}
-		for (const page of await diaryPages(owner)) {
-			report.diaryLines += (await workspace.read(page)).text.split("\n").filter((row) => parseLine(row)).length;
-			await workspace.remove(page);
+		for (const path of await remover.diaryPages(owner)) {
+			report.diaryLines += (await workspace.read(path)).text.split("\n").filter((row) => parseLine(row)).length;
+			await workspace.remove(path);
 		}
 		report.summaryLines = (await workspace.read(summaryPath(owner))).text.split("\n").filter((row) => parseLine(row)).length;
 		if (owner === "master") await workspace.remove(summaryPath(owner));
 		else await rm(await workspace.resolve(personFolder(owner)), { recursive: true, force: true });
 		await facts.removeOwner(owner);
 		await people.forgetPerson(owner);
-		await scrubVersions(texts);
-		const timezone = options.timezone();
-		const now = clock.now();
-		const today = dayOf(now, timezone);
-		await workspace.update(
-			diaryPath(owner, today),
-			(text) => addToDiary(text, today, [{ id: `r${shortHash(`${owner} ${now}`)}`, when: minuteOf(now, timezone), text: removedMark }]),
-			by,
-		);
+		const exact = texts.map((text) => text.trim()).filter((text) => text.length >= 6);
+		await remover.scrubVersions((row) => exact.some((text) => row.includes(text)));
+		await store.redactTraces(key, exact, []);
+		await remover.unlog(exact);
+		await markDay(owner, shortHash(`${owner} ${clock.now()}`));
 		vectors.forgetQuestions();
+		if (open.length > 0) await carryOut(key, { ...empty, open, everything: true }, nothing());
 		return report;
 	}
 
 	return {
-		forget: (what, within) =>
-			background.alone(async () => {
+		resume,
+		async load() {
+			for (const job of await store.forgetJobs()) hold({ ...empty, ...(job.payload as Partial<Removal>) });
+		},
+		refuses: (exchange) =>
+			(held.get(exchange.id) ?? []).some(
+				(one) =>
+					one.everything ||
+					one.teller.repeatsTalk(exchange.said, exchange.replied) ||
+					(/\bforget\b/.test(exchange.tools ?? "") && (one.teller.touches(exchange.said) || one.teller.touches(exchange.replied))),
+			),
+		async forget(what, within) {
+			// A fact that was told a moment ago must not come after its forgetting.
+			const key = "factId" in what ? await store.factOwner(what.factId) : within;
+			if (key) await background.facts(key);
+			return background.alone(async () => {
 				if ("messageId" in what) return forgetMessage(what.messageId, within);
 				if ("factId" in what) return forgetFact(what.factId, within);
 				if ("entryId" in what) return forgetEntry(what.entryId, within);
 				if (within && within.owner !== what.person) return null;
 				return forgetPerson(what.person);
-			}),
+			});
+		},
 	};
 }

@@ -81,6 +81,8 @@ export interface PeopleFiles {
 	forgetPerson(person: string): Promise<void>;
 	/** Takes lines that hold one of these texts out. */
 	forgetTexts(person: string, texts: string[]): Promise<number>;
+	/** Takes lines out that `tells` names: of the person's section, and of what everybody's prompt carries (IDENTITY.md, Agent.md). */
+	forgetLines(person: string, tells: (line: string) => boolean): Promise<void>;
 }
 
 export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
@@ -139,6 +141,30 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 		return changed;
 	}
 
+	const fileOf = (person: string): string => (person === "master" ? "MASTER.md" : "USER.md");
+
+	/** Drops lines of the whole file, or of the section `heading`. Answers how many. */
+	async function without(path: string, heading: string | null, drop: (row: string) => boolean): Promise<number> {
+		let removed = 0;
+		await workspace.update(
+			path,
+			(text) => {
+				removed = 0;
+				let mine = heading === null;
+				const rows = text.split("\n").filter((row) => {
+					const found = /^##\s+(.+?)\s*$/.exec(row);
+					if (found && heading !== null) mine = found[1] === heading;
+					if (!mine || !drop(row)) return true;
+					removed++;
+					return false;
+				});
+				return removed === 0 ? null : rows.join("\n");
+			},
+			{ by: "person", reason: "forgotten" },
+		);
+		return removed;
+	}
+
 	return {
 		async blocks(key) {
 			const identity = block("identity", await read("IDENTITY.md"), "IDENTITY.md");
@@ -169,28 +195,17 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 			);
 		},
 		async forgetTexts(person, texts) {
-			let removed = 0;
 			const wanted = texts.map((text) => text.trim().toLowerCase()).filter((text) => text.length >= 6);
 			if (wanted.length === 0) return 0;
-			await workspace.update(
-				person === "master" ? "MASTER.md" : "USER.md",
-				(text) => {
-					removed = 0;
-					let mine = person === "master";
-					const rows = text.split("\n").filter((row) => {
-						const heading = /^##\s+(.+?)\s*$/.exec(row);
-						if (heading && person !== "master") mine = heading[1] === person;
-						if (!mine) return true;
-						const bare = row.replace(bullet, "").trim().toLowerCase();
-						const hit = bare.length >= 6 && bullet.test(row) && wanted.some((one) => one.includes(bare) || bare.includes(one));
-						if (hit) removed++;
-						return !hit;
-					});
-					return removed === 0 ? null : rows.join("\n");
-				},
-				{ by: "person", reason: "forgotten" },
-			);
-			return removed;
+			return without(fileOf(person), person === "master" ? null : person, (row) => {
+				const bare = row.replace(bullet, "").trim().toLowerCase();
+				return bare.length >= 6 && bullet.test(row) && wanted.some((one) => one.includes(bare) || bare.includes(one));
+			});
+		},
+		async forgetLines(person, tells) {
+			const told = (row: string): boolean => row.trim() !== "" && !/^#/.test(row) && tells(row);
+			await without(fileOf(person), person === "master" ? null : person, told);
+			for (const path of ["IDENTITY.md", "Agent.md"]) await without(path, null, told);
 		},
 	};
 }

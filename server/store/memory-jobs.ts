@@ -74,6 +74,9 @@ export function memoryJobs(
 	MemoryStore,
 	| "addJob"
 	| "compressionsOf"
+	| "forgetJobs"
+	| "setJobPayload"
+	| "jobPosition"
 	| "claimJob"
 	| "claimFactJob"
 	| "clearJobResult"
@@ -111,6 +114,20 @@ export function memoryJobs(
 				conversationId,
 			);
 			return rows.map(toJob);
+		},
+		async forgetJobs() {
+			return (await all<JobTable>(db, "select * from memory_jobs where kind = 'forget' and state = 'waiting' order by position")).map(
+				toJob,
+			);
+		},
+		async setJobPayload(position, payload) {
+			await run(db, "update memory_jobs set payload = ? where position = ?", clean(JSON.stringify(payload)), position);
+		},
+		async jobPosition(key) {
+			return (
+				(await first<{ position: number }>(db, "select position from memory_jobs where key = ? and state = 'waiting'", key))?.position ??
+				null
+			);
 		},
 		async claimJob(now, leaseMs) {
 			// One at a time per person: what is leased holds back the owner's others. In the order of the index, so that the first one

@@ -62,7 +62,7 @@ export interface FactRow extends MemoryKey {
 	supersededBy: string | null;
 }
 
-export type JobKind = "compress" | "archive" | "day" | "fact";
+export type JobKind = "compress" | "archive" | "day" | "fact" | "forget";
 
 export interface JobRow extends MemoryKey {
 	position: number;
@@ -117,6 +117,8 @@ export interface MemoryStore {
 	/** What the owner said and heard in this time, oldest first. */
 	exchangesBetween(key: MemoryKey, from: number, to: number, limit: number): Promise<ExchangeRow[]>;
 
+	/** Position of a waiting job by its key. */
+	jobPosition(key: string): Promise<number | null>;
 	/** False when a job of this key exists (waiting or done); with `again` one that is done is done once more. */
 	addJob(job: NewJob, again?: boolean): Promise<boolean>;
 	/** Waiting compressions of a conversation, oldest first. */
@@ -171,12 +173,37 @@ export interface MemoryStore {
 	): Promise<void>;
 	removeFact(key: MemoryKey, id: string): Promise<void>;
 
-	/** Blanks messages, the steps and tool calls of their turns, and the recorded model calls that carried them. Answers the texts that were removed. */
-	redactMessages(ids: string[]): Promise<string[]>;
+	/** Blanks messages and what was sent of them. */
+	redactMessages(ids: string[]): Promise<void>;
+	/** What these messages say; those that are blanked already are left out. */
+	messageTexts(ids: string[]): Promise<{ id: string; turnId: string | null; role: "user" | "assistant" | "system"; text: string }[]>;
+	/** Whose memory a turn in this conversation belongs to; null when there is no such conversation. */
+	ownerOf(conversationId: string, turnId: string | null): Promise<MemoryKey | null>;
 	/** Ids of the messages of turns that a person (or `group:<id>`) caused, oldest first. */
 	messagesOf(owner: string, limit: number): Promise<string[]>;
-	/** The message with its turn-mates: for `forget` by message id. */
+	/** The owner's messages in their own places, with the answers, oldest first. */
+	messagesIn(
+		key: MemoryKey,
+		after: number,
+		limit: number,
+	): Promise<{ position: number; id: string; turnId: string | null; text: string }[]>;
+	/** The message with its turn-mates: for `forget` by the id of a message or of its turn. */
 	turnOfMessage(id: string): Promise<{ turnId: string | null; messageIds: string[]; conversationId: string } | null>;
+	/**
+	 * Blanks what is kept beside the messages: everything of the turns `turnIds`, and in all of the owner's places whatever holds one of
+	 * `texts` (steps, tool calls, recall, plans, approvals, recorded model calls, events, titles). Answers the record ids of blanked tool calls.
+	 */
+	redactTraces(key: MemoryKey, texts: string[], turnIds: string[]): Promise<string[]>;
+	/** Turns (of these ids, or all of the owner's) that have not ended or whose answer has not left. */
+	unfinishedTurns(key: MemoryKey, ids: string[] | null): Promise<string[]>;
+	/** The owner's turns in which the tool `forget` was called with one of these words in its arguments. */
+	turnsForgetting(key: MemoryKey, words: string[]): Promise<string[]>;
+	/** Every call of `remember_fact` in the owner's turns. */
+	factCalls(key: MemoryKey): Promise<{ turnId: string; text: string }[]>;
+	/** Work of forgetting that is not done, of everybody. */
+	forgetJobs(): Promise<JobRow[]>;
+	/** Notes what is left of a job. */
+	setJobPayload(position: number, payload: unknown): Promise<void>;
 	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs. Answers how many rows. */
 	removeOwner(owner: string): Promise<number>;
 	/** Every key that has rows. */

@@ -6,6 +6,7 @@ import { type JobTable, memoryJobs } from "./memory-jobs.ts";
 import { memoryRedaction } from "./memory-redact.ts";
 import type { Audience, EntryRow, FactRow, FactState, MemoryKey, MemoryStore, NewEntry } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
+import { turnRedaction } from "./turns-redact.ts";
 import type { Write } from "./writer.ts";
 
 interface EntryTable {
@@ -381,6 +382,7 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 		},
 
 		...memoryRedaction(database),
+		...turnRedaction(database),
 
 		async removeOwner(owner) {
 			return db.transaction().execute(async (trx) => {

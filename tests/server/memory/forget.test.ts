@@ -41,7 +41,17 @@ async function everything(test: TestMemory): Promise<string> {
 }
 
 async function talk(test: TestMemory, secretAt: number, count: number): Promise<void> {
+	test.db.raw
+		.prepare(
+			"insert into conversations (id, title, titled, channel, account, place, address, person_id, created_at, updated_at) values ('c1', '', 0, 'web', 'default', 'c1', '{}', 'master', 1, 1)",
+		)
+		.run();
 	for (let number = 1; number <= count; number++) {
+		test.db.raw
+			.prepare(
+				"insert into turns (id, conversation_id, person_id, tier, origin, state, usage, created_at) values (?, 'c1', 'master', 'master', 'human', 'done', '{}', 1)",
+			)
+			.run(`e${number}`);
 		await test.memory.remember(privately(), exchange(number, number === secretAt ? "my secret word is markplatypus" : `mark${number}`));
 		test.db.raw
 			.prepare(
@@ -96,6 +106,59 @@ describe("forget", () => {
 		expect(await test.memory.forget({ factId: fact.id }, master)).not.toBeNull();
 		expect(await everything(test)).not.toContain("8812");
 		expect(await test.memory.forget({ factId: fact.id })).toBeNull();
+	});
+
+	it.each([
+		["still in the window", 3, 8],
+		["in the summary", 2, 20],
+		["in the diary", 2, 80],
+	])(
+		"a fact with the exchange it was told in (%s), its earlier versions and what says it again; other facts of it stay",
+		async (_name, at, count) => {
+			const test = await make({ embedder: () => embedder });
+			const embedder = fakeEmbedder("m", 16);
+			await talk(test, at, count);
+			await test.memory.remember(
+				privately("master", "c2"),
+				exchange(200, "is the password still the secret word markplatypus?", { id: "later" }),
+			);
+			await test.memory.remember(privately("ana", "c3"), exchange(201, "markplatypus is the secret word", { id: "anas" }));
+			await test.memory.addFact(master, { text: "My password is markold", messageId: `m${at}` });
+			await test.memory.remember(privately("master", "c2"), exchange(202, "markold was my password", { id: "old" }));
+			const { fact, outcome } = await test.memory.addFact(master, { text: "My password is secret word markplatypus", messageId: `m${at}` });
+			expect(outcome).toBe("superseded");
+			await test.memory.addFact(master, { text: "My boat is called markboat", messageId: `m${at}` });
+			await test.memory.updateAgentNotes({ text: "The password of the master is secret word markplatypus" }, "test");
+			const imported = Date.UTC(2026, 0, 1);
+			await test.memory.importEntries([{ text: "password: secret word markplatypus", at: imported }]);
+			await test.memory.settled();
+			const report = await test.memory.forget({ factId: fact.id });
+			await test.memory.settled();
+			expect(report).toMatchObject({ facts: 2, messages: 1 });
+			const left = await everything(test);
+			expect(left.replaceAll("markplatypus is the secret word", "")).not.toMatch(/markplatypus|markold/);
+			expect((await test.memory.history(privately("ana", "c3")))[0]?.said).toBe("markplatypus is the secret word");
+			for (const word of ["markboat", "mark1", `mark${count}`]) expect(left).toContain(word);
+			expect(left).toContain("removed on request");
+		},
+		60_000,
+	);
+
+	it("is finished at the next start when it was cut off on the way", async () => {
+		const test = await make();
+		await talk(test, 2, 20);
+		const { fact } = await test.memory.addFact(master, { text: "The secret word is markplatypus", messageId: "m2" });
+		await test.memory.settled();
+		const whole = test.store.redactTraces;
+		test.store.redactTraces = async () => Promise.reject(new Error("the disk went away"));
+		await expect(test.memory.forget({ factId: fact.id })).rejects.toThrow("disk went away");
+		test.store.redactTraces = whole;
+		expect(await everything(test)).toContain("markplatypus");
+		const again = await test.restart();
+		open.push(again);
+		await again.memory.settled();
+		expect(await everything(again)).not.toContain("markplatypus");
+		expect(await again.memory.facts(master)).toEqual([]);
 	});
 
 	it("a person, and nobody else", async () => {
