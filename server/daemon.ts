@@ -436,7 +436,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			present,
 			keepFullText: results.keep,
 			plan: createPlanFile(workspace.paths.workspace),
-			countTokens: tokens.count,
+			countTokens: tokens.countParts,
 			onRemoved: (id) => memory.conversationRemoved(id),
 			log,
 		}),

@@ -48,8 +48,20 @@ export function requestChars(messages: ModelMessage[], toolChars: number): numbe
 	return messages.reduce((sum, message) => sum + messageChars(message), toolChars);
 }
 
+/** Tools do not change and are measured in every request. */
+const measured = new WeakMap<ToolSchema, number>();
+
 export function toolChars(tools: ToolSchema[]): number {
-	return tools.reduce((sum, tool) => sum + tool.name.length + tool.description.length + JSON.stringify(tool.parameters).length, 0);
+	let sum = 0;
+	for (const tool of tools) {
+		let chars = measured.get(tool);
+		if (chars === undefined) {
+			chars = tool.name.length + tool.description.length + JSON.stringify(tool.parameters).length;
+			measured.set(tool, chars);
+		}
+		sum += chars;
+	}
+	return sum;
 }
 
 /** Sum of usages: an unknown price anywhere (or a second currency) makes the sum's price unknown. */

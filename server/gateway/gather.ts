@@ -20,8 +20,8 @@ export interface GatherOptions {
 	/** Recall that began when the message came in, or null. */
 	recalledEarly(messageIds: string[], text: string): Promise<Recalled[]> | null;
 	tools(claim: Claim): ToolBox;
-	/** Estimated tokens of a text for a model, by name ("" = any). */
-	countTokens(modelName: string, text: string): number;
+	/** Estimated tokens of a text in parts for a model, by name ("" = any). Long parts come again from turn to turn. */
+	countTokens(modelName: string, parts: string[]): number;
 	log: { warn(event: string, data?: Record<string, unknown>): void };
 }
 
@@ -60,17 +60,10 @@ export function toExchange(claim: Claim, said: string, first: TurnMessage | unde
 /** Answers how a claimed turn is gathered; `why` is what its prompt was made of. */
 export function createGather(options: GatherOptions): (claim: Claim) => Promise<{ made: TurnInput; why: Why }> {
 	const { log } = options;
-	/** Blocks and tools are the same from turn to turn: they are counted once. */
-	const sizes = new Map<string, { chars: number; tokens: number }>();
 	const schemas = new WeakMap<ToolBox, string>();
 
-	function sizeOf(text: string): { chars: number; tokens: number } {
-		const known = sizes.get(text);
-		if (known) return known;
-		const size = { chars: text.length, tokens: options.countTokens("", text) };
-		if (sizes.size >= 200) sizes.clear();
-		sizes.set(text, size);
-		return size;
+	function sizeOf(parts: string[]): { chars: number; tokens: number } {
+		return { chars: parts.reduce((sum, part) => sum + part.length, 0), tokens: options.countTokens("", parts) };
 	}
 
 	function schemasOf(box: ToolBox): string {
@@ -132,14 +125,14 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 			[...base, ...remembered],
 			history.filter((exchange) => exchange.id !== claim.turn.id),
 		);
-		const exchanges = made.history.map((exchange) => `${exchange.said}\n${exchange.replied}`).join("\n");
+		const exchanges = made.history.flatMap((exchange) => [exchange.said, exchange.replied]);
 		const why: Why = {
 			blocks: [
-				...made.blocks.map(({ name, text }) => ({ name, ...sizeOf(text) })),
-				{ name: "tools", ...sizeOf(schemasOf(options.tools(claim))) },
+				...made.blocks.map(({ name, text }) => ({ name, ...sizeOf([text]) })),
+				{ name: "tools", ...sizeOf([schemasOf(options.tools(claim))]) },
 				{ name: "history", ...sizeOf(exchanges) },
-				{ name: "messages", ...sizeOf(said) },
-				{ name: "recalled", ...sizeOf(made.recalled.join("\n")) },
+				{ name: "messages", ...sizeOf([said]) },
+				{ name: "recalled", ...sizeOf(made.recalled) },
 			].filter((block) => block.chars > 0),
 			recalled: recalled.map(({ text, score, at, source, by }) => ({ text, score, at: new Date(at).toISOString(), source, by })),
 			folded: 0,

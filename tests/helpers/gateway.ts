@@ -90,7 +90,7 @@ export async function testGateway(
 		owner: v7(),
 		runTurn,
 		saidOf,
-		countTokens: (_model, text) => Math.ceil(text.length / 4),
+		countTokens: (_model, parts) => Math.ceil(parts.join("").length / 4),
 		channel: (id) => channels.get(id),
 		policy: options.policy ?? (() => ({ masters: ["boss"], allow: [], profile: null })),
 		locale: () => "en",

@@ -198,7 +198,7 @@ export async function openHouse(change: Partial<HttpDeps> & { page?: boolean } =
 		newId: () => v7(),
 		owner: "test",
 		runTurn: (input, _deps, signal) => script(input, signal),
-		countTokens: (_model, text) => Math.ceil(text.length / 4),
+		countTokens: (_model, parts) => Math.ceil(parts.join("").length / 4),
 		saidOf: (messages) => messages.map((message) => message.text).join("\n\n"),
 		settings: () => ({
 			timezone: "UTC",
