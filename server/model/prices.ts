@@ -52,6 +52,7 @@ export interface PriceBook {
 }
 
 type Table = typeof import("@pydantic/genai-prices");
+type Provider = ReturnType<Table["findProvider"]>;
 
 /** Day on which the bundled table (version 0.1.8) was published. Kept here because the data carries no date itself; a test compares the version. */
 const tableDate = "2026-09-23";
@@ -69,11 +70,14 @@ const providerIds: Record<string, string> = {
 };
 
 const million = 1_000_000;
+const mostHosts = 200;
 
 export function createPriceBook(overrides: Record<string, PriceOverride | null | undefined> = {}): PriceBook {
 	let own = overrides;
 	let table: Table | null = null;
 	let loading: Promise<void> | null = null;
+	/** What the table knows of a host, by kind and address: looked for once. */
+	const hosts = new Map<string, Provider>();
 
 	/** Where to look in the table. A local or custom server is found by its address or not at all: a model's name alone says nothing about what its host charges. */
 	function place(model: PricedModel): PriceOptions | null {
@@ -83,12 +87,21 @@ export function createPriceBook(overrides: Record<string, PriceOverride | null |
 		return null;
 	}
 
-	function look(model: PricedModel, usage: PricedUsage, at: number) {
+	function hostOf(from: Table, model: PricedModel): Provider {
+		const key = `${model.provider} ${model.baseUrl}`;
+		if (hosts.has(key)) return hosts.get(key);
 		const where = place(model);
-		if (!table || !where) return null;
+		// Asked for first: the table would otherwise guess a provider from the model's name.
+		const found = where ? from.findProvider({ ...where, modelId: undefined }) : undefined;
+		if (hosts.size >= mostHosts) hosts.clear();
+		hosts.set(key, found);
+		return found;
+	}
+
+	function look(model: PricedModel, usage: PricedUsage, at: number) {
+		if (!table) return null;
 		try {
-			// Asked for first: the table would otherwise guess a provider from the model's name.
-			const provider = table.findProvider({ ...where, modelId: undefined });
+			const provider = hostOf(table, model);
 			if (!provider) return null;
 			return table.calcPrice(usage, model.modelName, { provider, timestamp: new Date(at) });
 		} catch {

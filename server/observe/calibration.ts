@@ -4,8 +4,8 @@ import type { Ledger } from "../store/ledger-store.ts";
 
 /** Rows of the counter beside those of the meter, which are named by configured model. */
 const prefix = "counter:";
-/** Long enough that rounding does not show in the rate. */
-const probe = "calibration ".repeat(2_000);
+/** Long enough that rounding does not show beside `worthKeeping`. */
+const probe = "calibration ".repeat(400);
 /** A rate that has moved by less than this part is not written again. */
 const worthKeeping = 0.01;
 const nobody = "\u0000unknown";

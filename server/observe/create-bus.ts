@@ -43,15 +43,15 @@ function isKept(body: LiveBody): boolean {
 	}
 }
 
-function toRow(frame: LiveFrame): EventRow {
-	const { seq, at, type, ...rest } = frame as LiveFrame & { conversation?: string | null; turnId?: string | null };
+function toRow(frame: LiveFrame, at: number): EventRow {
+	const { seq, at: _at, type, ...rest } = frame as LiveFrame & { conversation?: string | null; turnId?: string | null };
 	const {
 		conversation = null,
 		turnId = null,
 		...body
 	} = rest as Record<string, unknown> & { conversation?: string | null; turnId?: string | null };
 	const kept = frame.type === "message" ? { message: frame.message.id } : body;
-	return { seq, at: Date.parse(at), type, level: levelOf(frame), conversationId: conversation, turnId, body: kept };
+	return { seq, at, type, level: levelOf(frame), conversationId: conversation, turnId, body: kept };
 }
 
 /** Opens the bus. Its numbers go on above all that were given out before. */
@@ -66,6 +66,8 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 	let waiting: EventRow[] = [];
 	let timer: NodeJS.Timeout | null = null;
 	let writing: Promise<void> = Promise.resolve();
+	/** The moment of the last frame as it is written: many frames share one. */
+	let said = { at: Number.NaN, text: "" };
 
 	function reserveMore(): void {
 		reserving ??= events
@@ -94,7 +96,7 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 		return writing;
 	}
 
-	function keep(frame: LiveFrame): void {
+	function keep(frame: LiveFrame, at: number): void {
 		if (frame.type === "delta") {
 			const list = deltas.get(frame.turnId);
 			if (list) list.push(frame);
@@ -104,7 +106,7 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 		if (frame.type === "restart" || (frame.type === "turn" && frame.state !== "running" && frame.state !== "queued"))
 			deltas.delete(frame.turnId);
 		if (!isKept(frame)) return;
-		waiting.push(toRow(frame));
+		waiting.push(toRow(frame, at));
 		timer ??= setTimeout(() => void write(), flushMs).unref();
 	}
 
@@ -125,10 +127,12 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 
 	return {
 		publish(body) {
-			const frame = { seq: next, at: new Date(clock.now()).toISOString(), ...body } as LiveFrame;
+			const at = clock.now();
+			if (at !== said.at) said = { at, text: new Date(at).toISOString() };
+			const frame = { seq: next, at: said.text, ...body } as LiveFrame;
 			next += 1;
 			if (reservedTo - next < block / 2) reserveMore();
-			keep(frame);
+			keep(frame, at);
 			for (const listener of listeners) {
 				try {
 					listener(frame);

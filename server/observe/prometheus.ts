@@ -14,11 +14,14 @@ export interface Registry {
 /** Series of one metric: what a stranger can make up (model names of a provider, say) must not grow without end. */
 const mostSeries = 500;
 
-const quoted = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
-const written = (labels: Labels): string => {
-	const parts = Object.entries(labels).map(([name, value]) => `${name}="${quoted(value)}"`);
-	return parts.length === 0 ? "" : `{${parts.join(",")}}`;
-};
+const quoted = (value: string): string => (special.test(value) ? escaped(value) : value);
+const special = /[\\\n"]/;
+const escaped = (value: string): string => value.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
+function written(labels: Labels): string {
+	let parts = "";
+	for (const name in labels) parts += `${parts === "" ? "" : ","}${name}="${quoted(labels[name] as string)}"`;
+	return parts === "" ? "" : `{${parts}}`;
+}
 const figure = (value: number): string =>
 	Number.isFinite(value) ? String(value) : value > 0 ? "+Inf" : Number.isNaN(value) ? "NaN" : "-Inf";
 
@@ -59,7 +62,8 @@ export function createRegistry(): Registry {
 					one = { labels, counts: buckets.map(() => 0), sum: 0, count: 0 };
 					series.set(key, one);
 				}
-				for (const [index, bound] of buckets.entries()) if (value <= bound) one.counts[index] = (one.counts[index] ?? 0) + 1;
+				for (let index = buckets.length - 1; index >= 0 && value <= (buckets[index] as number); index -= 1)
+					one.counts[index] = (one.counts[index] ?? 0) + 1;
 				one.sum += value;
 				one.count += 1;
 			};
