@@ -1,17 +1,8 @@
-import { statSync } from "node:fs";
 import { join } from "node:path";
+import { stampAt } from "../workspace/stamp.ts";
 
-/**
- * Whether a file has changed, cheaply: every message asks. Synchronous on purpose: it costs microseconds, and a trip through the thread pool costs more.
- * The content itself is read through the workspace.
- */
-export function createStamps(root: string): (path: string) => string {
-	return (path) => {
-		try {
-			const found = statSync(join(root, path), { throwIfNoEntry: false });
-			return found ? `${found.mtimeMs} ${found.size} ${found.ino}` : "none";
-		} catch {
-			return "unreadable";
-		}
-	};
-}
+/** Whether a file of the workspace has changed, cheaply: every message asks. The content itself is read through the workspace. */
+export const createStamps =
+	(root: string): ((path: string) => string) =>
+	(path) =>
+		stampAt(join(root, path));

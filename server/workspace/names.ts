@@ -1,6 +1,6 @@
 /** Names and paths that come from outside, made safe for the file system. */
 import { createHash } from "node:crypto";
-import { lstat, realpath } from "node:fs/promises";
+import { lstatSync, realpathSync, type Stats } from "node:fs";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 
 const reserved = /^(con|prn|aux|nul|com\d|lpt\d)$/i;
@@ -29,27 +29,40 @@ export class PathRefused extends Error {
 
 /**
  * The real place of `path` below `root`; links are followed, and what leads outside is refused. The last parts need not exist.
+ * Looks synchronously: a few microseconds, and nobody comes in between, where the thread pool costs a hundred for each part.
  */
 export async function containedPath(root: string, path: string): Promise<string> {
 	if (path.includes("\0")) throw new PathRefused(path, "holds a zero byte");
 	if (isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || path.startsWith("~")) throw new PathRefused(path, "must be relative");
 	const parts = path.split(/[\\/]+/).filter((part) => part !== "" && part !== ".");
 	if (parts.includes("..")) throw new PathRefused(path, "leads outside");
-	const realRoot = await realpath(root);
+	const realRoot = realpathSync.native(root);
 	let place = realRoot;
 	for (const [index, part] of parts.entries()) {
 		const next = join(place, part);
-		const found = await lstat(next).catch((error: NodeJS.ErrnoException) => {
-			if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
-			throw error;
-		});
+		const found = entryAt(next);
 		if (!found) return join(place, ...parts.slice(index));
-		place = found.isSymbolicLink()
-			? await realpath(next).catch(() => Promise.reject(new PathRefused(path, "is a link that leads nowhere")))
-			: next;
+		place = found.isSymbolicLink() ? targetOf(next, path) : next;
 		if (!isInside(realRoot, place)) throw new PathRefused(path, "is a link that leads outside");
 	}
 	return place;
+}
+
+function entryAt(place: string): Stats | null {
+	try {
+		return lstatSync(place, { throwIfNoEntry: false }) ?? null;
+	} catch (error) {
+		if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return null;
+		throw error;
+	}
+}
+
+function targetOf(link: string, path: string): string {
+	try {
+		return realpathSync.native(link);
+	} catch {
+		throw new PathRefused(path, "is a link that leads nowhere");
+	}
 }
 
 export function isInside(root: string, path: string): boolean {

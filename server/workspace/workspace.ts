@@ -7,6 +7,7 @@ import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs
 import { basename, dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
 import { containedPath, PathRefused } from "./names.ts";
+import { stampAt, stampOf } from "./stamp.ts";
 import { copyMissing, type TemplateLocale, templateFolder } from "./template.ts";
 import { decodeText, encodeText, versionOf } from "./text.ts";
 import { type ChangedBy, createVersionShelf, type VersionInfo, type VersionRecord } from "./versions.ts";
@@ -96,6 +97,17 @@ export interface Workspace {
 	prompt(): Promise<{ blocks: { name: string; text: string }[]; problems: string[] }>;
 }
 
+/** A file as it was read, and the stamp by which a change of it is noticed. */
+interface Content {
+	stamp: string;
+	file: WorkspaceFile;
+	crlf: boolean;
+	bom: boolean;
+}
+
+/** Somebody changed the file while the new one was being written; that is looked at before anything is replaced. */
+class ChangedMeanwhile extends Error {}
+
 export interface WorkspaceOptions {
 	home: string;
 	clock: { now(): number };
@@ -130,7 +142,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 	const { clock, log } = options;
 	const paths = homePaths(options.home);
 	const shelf = createVersionShelf(join(paths.data, "versions"));
-	const cache = new Map<string, { stamp: string; file: WorkspaceFile; crlf: boolean; bom: boolean }>();
+	const cache = new Map<string, Content>();
 	const waiting = new Map<string, Promise<unknown>>();
 
 	/** One writer of a file at a time. */
@@ -150,19 +162,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 
 	let prompt: { stamp: string; made: { blocks: { name: string; text: string }[]; problems: string[] } } | null = null;
 
-	/** Every message asks whether the prompt files have changed. Synchronous on purpose: it costs microseconds, the thread pool costs more. */
-	function promptStamp(): string {
-		return promptFiles
-			.map(([, file]) => {
-				try {
-					const found = statSync(join(paths.workspace, file), { throwIfNoEntry: false });
-					return found ? `${found.mtimeMs} ${found.ctimeMs} ${found.size} ${found.ino}` : "none";
-				} catch (error) {
-					return (error as NodeJS.ErrnoException).code;
-				}
-			})
-			.join("|");
-	}
+	const promptStamp = (): string => promptFiles.map(([, file]) => stampAt(join(paths.workspace, file))).join("|");
 
 	const nameOf = (path: string) =>
 		path
@@ -170,18 +170,28 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			.filter((part) => part !== "" && part !== ".")
 			.join("/");
 
-	async function load(path: string): Promise<{ file: WorkspaceFile; crlf: boolean; bom: boolean; place: string }> {
+	function keep(content: Content): void {
+		const { path } = content.file;
+		cache.delete(path);
+		cache.set(path, content);
+		const oldest = cache.size > cachedFiles ? cache.keys().next().value : undefined;
+		if (oldest !== undefined) cache.delete(oldest);
+	}
+
+	async function load(path: string): Promise<Content & { place: string }> {
 		const place = await containedPath(paths.workspace, path);
 		const name = nameOf(path);
 		const nothing = (problem: string | null, found?: Stats) => ({
 			file: { path: name, exists: found !== undefined, text: "", version: null, changedAt: found ? found.mtimeMs : null, problem },
 			crlf: false,
 			bom: false,
+			stamp: stampOf(found),
 			place,
 		});
-		let found: Stats;
+		let found: Stats | undefined;
 		try {
-			found = await stat(place);
+			found = statSync(place, { throwIfNoEntry: false });
+			if (!found) return nothing(null);
 		} catch (error) {
 			const code = (error as NodeJS.ErrnoException).code;
 			return nothing(
@@ -195,7 +205,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 		if (found.isDirectory()) return nothing(`${name} is a folder; it must be a file`, found);
 		if (!found.isFile()) return nothing(`${name} is not a regular file`, found);
 		if (found.size > maxBytes) return nothing(`${name} is too large to be read (${found.size} bytes, at most ${maxBytes})`, found);
-		const stamp = `${found.mtimeMs} ${found.size} ${found.ino} ${found.ctimeMs}`;
+		const stamp = stampOf(found);
 		const known = cache.get(name);
 		if (known?.stamp === stamp) return { ...known, place };
 		let bytes: Uint8Array;
@@ -218,10 +228,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			crlf: decoded.crlf,
 			bom: decoded.bom,
 		};
-		cache.delete(name);
-		cache.set(name, entry);
-		const oldest = cache.size > cachedFiles ? cache.keys().next().value : undefined;
-		if (oldest !== undefined) cache.delete(oldest);
+		keep(entry);
 		return { ...entry, place };
 	}
 
@@ -257,30 +264,47 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 	}
 
 	async function writeNow(path: string, text: string, how: WriteOptions): Promise<WorkspaceFile> {
-		const { file, crlf, bom, place } = await load(path);
-		if (how.by !== "person" && relative(await containedPath(paths.workspace, "."), place).toLowerCase() === "soul.md") {
-			throw new WorkspaceRefused("SOUL.md is changed by people only");
-		}
-		if (file.exists && file.version === null) throw new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`);
-		if (how.base !== undefined && how.base !== file.version) throw new WorkspaceConflict(file.path, file.version);
 		const clean = text
 			.replace(/^\uFEFF/, "")
 			.replace(/\r\n?/g, "\n")
 			.toWellFormed();
 		const version = versionOf(clean);
-		if (file.version === version) return file;
-		const kept = isVersioned(file.path);
-		if (kept) await noticeHandEdit(file);
-		await mkdir(dirname(place), { recursive: true, mode: 0o700 });
-		const latest = await load(path);
-		if (latest.file.version !== file.version) {
-			if (how.base !== undefined) throw new WorkspaceConflict(file.path, latest.file.version);
-			if (kept) await noticeHandEdit(latest.file);
+		for (let attempt = 1; ; attempt++) {
+			const { file, crlf, bom, stamp, place } = await load(path);
+			const isSoul = basename(place).toLowerCase() === "soul.md" && dirname(place) === (await containedPath(paths.workspace, "."));
+			if (isSoul && how.by !== "person") throw new WorkspaceRefused("SOUL.md is changed by people only");
+			if (file.exists && file.version === null) throw new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`);
+			if (how.base !== undefined && how.base !== file.version) throw new WorkspaceConflict(file.path, file.version);
+			if (file.version === version) return file;
+			const kept = isVersioned(file.path);
+			if (kept) await noticeHandEdit(file);
+			if (!file.exists) await mkdir(dirname(place), { recursive: true, mode: 0o700 });
+			let made: Stats;
+			try {
+				made = await writeFileAtomic(place, encodeText(clean, { crlf, bom }), {
+					before() {
+						if (stampAt(place) !== stamp) throw new ChangedMeanwhile();
+					},
+				});
+			} catch (error) {
+				if (!(error instanceof ChangedMeanwhile)) throw error;
+				if (attempt >= 5) throw new WorkspaceConflict(file.path, (await load(path)).file.version);
+				continue;
+			}
+			if (kept) await shelf.add(file.path, { version, at: clock.now(), by: how.by, reason: how.reason, before: file.version, text: clean });
+			const found = statSync(place, { throwIfNoEntry: false });
+			const isOurs = found?.ino === made.ino && found.mtimeMs === made.mtimeMs && found.size === made.size;
+			// What a reader would see differently is read.
+			if (!found || !isOurs || /^\uFEFF|\0/.test(clean)) return (await load(path)).file;
+			const content = {
+				stamp: stampOf(found),
+				file: { path: file.path, exists: true, text: clean, version, changedAt: found.mtimeMs, problem: null },
+				crlf: crlf && clean.includes("\n"),
+				bom,
+			};
+			keep(content);
+			return content.file;
 		}
-		await writeFileAtomic(place, encodeText(clean, { crlf, bom }));
-		if (kept)
-			await shelf.add(file.path, { version, at: clock.now(), by: how.by, reason: how.reason, before: latest.file.version, text: clean });
-		return (await load(path)).file;
 	}
 
 	async function quarantineNow(path: string, why: string): Promise<string> {

@@ -1,3 +1,4 @@
+import { readdirSync, writeFileSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -94,6 +95,47 @@ describe("writing", () => {
 		await expect(test.workspace.write("new.md", "x", { ...person, base: "0123456789abcdef" })).rejects.toThrow(WorkspaceConflict);
 		await test.workspace.write("new.md", "x", { ...person, base: null });
 		await expect(test.workspace.write("new.md", "y", { ...person, base: null })).rejects.toThrow(WorkspaceConflict);
+	});
+	/** Resolves once the new file is being written beside the old one. */
+	async function underWay(folder: string): Promise<void> {
+		while (!readdirSync(folder).some((name) => name.endsWith(".tmp"))) await new Promise((resolve) => setImmediate(resolve));
+	}
+	it("lets an edit by hand win that comes while the new text is on its way to the disk", async () => {
+		const before = await test.workspace.write("Agent.md", "one\n", person);
+		const writing = test.workspace.write("Agent.md", "ours\n", { ...agent, base: before.version });
+		const refused = expect(writing).rejects.toBeInstanceOf(WorkspaceConflict);
+		await underWay(test.at("."));
+		writeFileSync(test.at("Agent.md"), "by hand\n");
+		await refused;
+		expect(await readFile(test.at("Agent.md"), "utf8")).toBe("by hand\n");
+		const updating = test.workspace.update("Agent.md", (text) => `${text}- ours\n`, agent);
+		await underWay(test.at("."));
+		writeFileSync(test.at("Agent.md"), "by hand again\n");
+		await updating;
+		expect(await readFile(test.at("Agent.md"), "utf8")).toBe("by hand again\n- ours\n");
+		expect((await readdir(test.at("."))).filter((name) => name.endsWith(".tmp"))).toEqual([]);
+	});
+	it("without a base it replaces such an edit, and keeps it as a version", async () => {
+		await test.workspace.write("Agent.md", "one\n", person);
+		const writing = test.workspace.write("Agent.md", "ours\n", agent);
+		await underWay(test.at("."));
+		writeFileSync(test.at("Agent.md"), "by hand\n");
+		await writing;
+		const [newest, hand] = await test.workspace.versions("Agent.md");
+		expect([newest?.by, hand?.by]).toEqual(["agent", "hand"]);
+		expect((await test.workspace.readVersion("Agent.md", hand?.version ?? ""))?.text).toBe("by hand\n");
+	});
+	it.each([
+		["plain", "one\ntwo\n"],
+		["with a BOM in front of a BOM", "\uFEFF\uFEFFone\n"],
+		["with a zero byte", "one\0two\n"],
+		["with half a character", "one\uD800two\r\n"],
+		["empty", ""],
+	])("answers and remembers what a reader finds: %s", async (_name, text) => {
+		await writeFile(test.at("Agent.md"), "\uFEFFwas\r\nthere\r\n");
+		const answered = await test.workspace.write("Agent.md", text, person);
+		expect(await test.workspace.read("Agent.md")).toEqual(answered);
+		expect(await test.again().read("Agent.md")).toEqual(answered);
 	});
 	it("loses no change of many writers at once", async () => {
 		await Promise.all(
