@@ -14,8 +14,20 @@ export interface Target {
 	keys: string[];
 }
 
+/** Settings are replaced and never changed, and each call asks for the target several times. */
+const known = new WeakMap<ModelSettings, Target | { problem: string }>();
+
 /** The target, or one sentence on why there is none. */
 export function targetOf(settings: ModelSettings): Target | { problem: string } {
+	let target = known.get(settings);
+	if (!target) {
+		target = readTarget(settings);
+		known.set(settings, target);
+	}
+	return target;
+}
+
+function readTarget(settings: ModelSettings): Target | { problem: string } {
 	const preset = providerOf(settings.provider);
 	const baseUrl = baseUrlOf(settings);
 	if (baseUrl === null) return { problem: settings.baseUrl ? "the base URL is not an http(s) address" : "no base URL" };

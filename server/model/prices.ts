@@ -1,5 +1,5 @@
 /** What a call costs. Bundled data, the owner's overrides first; a price that nobody knows is `null`, never zero. */
-import type { Usage as PricedUsage, PriceOptions } from "@pydantic/genai-prices";
+import type { Usage as PricedUsage, PriceOptions, Provider } from "@pydantic/genai-prices";
 
 /** A price as the owner writes it in config.yaml: per million tokens. */
 export interface PriceOverride {
@@ -52,7 +52,6 @@ export interface PriceBook {
 }
 
 type Table = typeof import("@pydantic/genai-prices");
-type Provider = ReturnType<Table["findProvider"]>;
 
 /** Day on which the bundled table (version 0.1.8) was published. Kept here because the data carries no date itself; a test compares the version. */
 const tableDate = "2026-09-23";
@@ -70,14 +69,14 @@ const providerIds: Record<string, string> = {
 };
 
 const million = 1_000_000;
-const mostHosts = 200;
+const NO_USAGE: PricedUsage = { input_tokens: 0, output_tokens: 0 };
+const MOST_ROWS = 500;
 
 export function createPriceBook(overrides: Record<string, PriceOverride | null | undefined> = {}): PriceBook {
 	let own = overrides;
 	let table: Table | null = null;
 	let loading: Promise<void> | null = null;
-	/** What the table knows of a host, by kind and address: looked for once. */
-	const hosts = new Map<string, Provider>();
+	const rows = new Map<string, Provider | null>();
 
 	/** Where to look in the table. A local or custom server is found by its address or not at all: a model's name alone says nothing about what its host charges. */
 	function place(model: PricedModel): PriceOptions | null {
@@ -87,23 +86,26 @@ export function createPriceBook(overrides: Record<string, PriceOverride | null |
 		return null;
 	}
 
-	function hostOf(from: Table, model: PricedModel): Provider {
-		const key = `${model.provider} ${model.baseUrl}`;
-		if (hosts.has(key)) return hosts.get(key);
+	/** The provider with the one model that is meant, or null: going through the whole table costs more than the rest of a call's accounting. */
+	function rowOf(prices: Table, model: PricedModel, at: number): Provider | null {
+		const key = `${model.provider}\n${model.baseUrl}\n${model.modelName}`;
+		const known = rows.get(key);
+		if (known !== undefined) return known;
 		const where = place(model);
 		// Asked for first: the table would otherwise guess a provider from the model's name.
-		const found = where ? from.findProvider({ ...where, modelId: undefined }) : undefined;
-		if (hosts.size >= mostHosts) hosts.clear();
-		hosts.set(key, found);
-		return found;
+		const provider = where && prices.findProvider({ ...where, modelId: undefined });
+		const found = provider && prices.calcPrice(NO_USAGE, model.modelName, { provider, timestamp: new Date(at) });
+		const row = found ? { ...found.provider, models: [found.model] } : null;
+		if (rows.size >= MOST_ROWS) rows.clear();
+		rows.set(key, row);
+		return row;
 	}
 
 	function look(model: PricedModel, usage: PricedUsage, at: number) {
 		if (!table) return null;
 		try {
-			const provider = hostOf(table, model);
-			if (!provider) return null;
-			return table.calcPrice(usage, model.modelName, { provider, timestamp: new Date(at) });
+			const provider = rowOf(table, model, at);
+			return provider && table.calcPrice(usage, model.modelName, { provider, timestamp: new Date(at) });
 		} catch {
 			return null;
 		}

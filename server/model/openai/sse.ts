@@ -1,9 +1,10 @@
 /** Reads a response body that should be server-sent events, whatever it turns out to be. */
+import { StringDecoder } from "node:string_decoder";
 
 export type Frame = { type: "data"; value: unknown } | { type: "done" } | { type: "broken"; what: string };
 
 export interface BodyReader {
-	push(bytes: Uint8Array): Frame[];
+	push(bytes: Buffer): Frame[];
 	end(): Frame[];
 }
 
@@ -15,7 +16,7 @@ const MOST_JSON = 32 * 1024 * 1024;
  * be cut by chunks; servers forget the blank line between events. A body that is one JSON document is one frame; one that is HTML is `broken`.
  */
 export function createBodyReader(): BodyReader {
-	const decoder = new TextDecoder("utf-8");
+	const decoder = new StringDecoder("utf8");
 	let rest = "";
 	let kind: "unknown" | "events" | "document" = "unknown";
 	/** Data lines that did not parse alone: JSON may be spread over several lines of one event. */
@@ -105,11 +106,11 @@ export function createBodyReader(): BodyReader {
 
 	return {
 		push(bytes) {
-			rest += decoder.decode(bytes, { stream: true });
+			rest += decoder.write(bytes);
 			return decide(false);
 		},
 		end() {
-			rest += decoder.decode();
+			rest += decoder.end();
 			if (kind === "events" && rest !== "") rest += "\n";
 			const frames = decide(true);
 			if (kind === "events" && rest !== "") {

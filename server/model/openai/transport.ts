@@ -101,7 +101,9 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 		const place = placeOf(address instanceof Request ? address.url : String(address));
 		const exchange = init.exchange ?? createExchange();
 		// What machine we run on is nobody's business.
-		const named = [...new Headers(init.headers)].filter(([name]) => !name.startsWith("x-stainless-"));
+		const named = [...(init.headers instanceof Headers ? init.headers : new Headers(init.headers))].filter(
+			([name]) => !name.startsWith("x-stainless-"),
+		);
 		if (proxy && usesProxy(place.url, proxy)) {
 			proxied ??= proxyFetch(proxy);
 			return throughProxy(await proxied, place.url, { ...init, headers: named }, exchange);

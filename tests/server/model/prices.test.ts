@@ -43,6 +43,22 @@ describe("the price book", () => {
 		expect(book.cost(model("custom", "gpt-4o", { baseUrl: "https://api.openai.com/v1" }), tokens, at)?.cost).toBeGreaterThan(0);
 	});
 
+	it("keeps models apart that it has been asked for before", () => {
+		const asked = [
+			model("openai", "gpt-4o-mini"),
+			model("openai", "gpt-4o"),
+			model("openai", "no-such-model-x"),
+			model("ollama", "gpt-4o"),
+			model("custom", "gpt-4o", { baseUrl: "https://api.deepseek.com/v1" }),
+			model("openrouter", "openai/gpt-4o-mini"),
+		];
+		const costs = () => asked.map((one) => book.cost(one, tokens, at)?.cost ?? null);
+		const first = costs();
+		expect(first.slice(0, 5)).toEqual([0.75, 12.5, null, null, null]);
+		expect(first[5]).toBeCloseTo(0.75);
+		expect(costs()).toEqual(first);
+	});
+
 	it("puts the owner's figures first", () => {
 		expect(
 			book.cost(
