@@ -18,6 +18,7 @@ import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
 import { patient } from "./gateway/insist.ts";
 import { payerOf, sourceOf } from "./gateway/payer.ts";
+import type { ChannelPolicy } from "./gateway/people.ts";
 import { recentExchanges } from "./gateway/recent.ts";
 import { showAgain } from "./gateway/show-again.ts";
 import { buildApp } from "./http/app.ts";
@@ -65,6 +66,8 @@ export interface DaemonOptions {
 	quiet?: boolean;
 	/** For a command that runs the agent in its own process: any free port, and no log lines on the console but errors. */
 	inProcess?: boolean;
+	/** Ways to reach people beside the page, each with what its settings say about people. */
+	channels?: { channel: Channel; policy: ChannelPolicy }[];
 }
 
 export interface Daemon {
@@ -294,7 +297,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const web: Channel = createWebChannel({
 		show: (message) => gateway.show(message.id, message.text),
 	});
-	const channels = new Map<string, Channel>([[web.id, web]]);
+	const further = options.channels ?? [];
+	const channels = new Map<string, Channel>([web, ...further.map(({ channel }) => channel)].map((channel) => [channel.id, channel]));
 	const channelStates = new Map<string, { state: "up" | "connecting" | "down" | "off"; error: string | null }>();
 
 	const tools = [
@@ -386,7 +390,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			runTurn,
 			saidOf,
 			channel: (id) => channels.get(id),
-			policy: () => ({ masters: [], allow: [], profile: null }),
+			policy: (id) => further.find(({ channel }) => channel.id === id)?.policy ?? { masters: [], allow: [], profile: null },
 			locale,
 			settings(claim) {
 				const now = settings();

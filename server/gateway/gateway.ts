@@ -233,7 +233,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 			channel: address.channel,
 			address: home,
 			personId: identity.personId,
-			groupId: group?.id ?? null,
+			groupId: identity.groupId,
 			at: clock.now(),
 		});
 		bus.publish(options.present.conversation(row));

@@ -6,6 +6,7 @@ import type { PeopleStore } from "../store/store.ts";
 export interface Identity {
 	personId: string;
 	tier: Tier;
+	/** Ours: two platforms may call their groups the same. */
 	groupId: string | null;
 	profile: string;
 	/** Name as the model should see it; null for the master in private. */
@@ -55,7 +56,7 @@ export async function identify(people: PeopleStore, message: InboundMessage, pol
 	return {
 		personId,
 		tier,
-		groupId: group?.id ?? null,
+		groupId: group ? `${address.channel}-${group.id}` : null,
 		profile: profileFor(own, group, policy),
 		from: isMaster && !group ? null : sender.name,
 	};
