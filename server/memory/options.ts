@@ -58,7 +58,7 @@ export interface MemoryOptions {
 	/** Quiet time after the last message before background work begins, and the longest it is put off. Default 300 ms and 5 s. */
 	quietMs?: number;
 	patienceMs?: number;
-	/** Put off writing Memory.json, so that quick messages share a write. Default 100 ms, then at most every 2 s. */
+	/** Put off writing Memory.json, so that quick messages share a write. Default 100 ms, then at most every 2 s, less often when more than twenty conversations talk at once. */
 	flushMs?: number;
 	/** How long a turn waits for its memories. Default 1,500. */
 	recallMs?: number;

@@ -165,7 +165,7 @@ function sameSaying(x: string, y: string): boolean {
 }
 
 export interface Ranking {
-	search(request: SearchRequest): Omit<SearchAnswer, "behind">;
+	search(request: Omit<SearchRequest, "vector"> & { vector: Float32Array | null }): Omit<SearchAnswer, "behind">;
 }
 
 /** `cutter` is asked for each search, so that a dictionary is loaded only when a text needs it. */

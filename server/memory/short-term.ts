@@ -44,6 +44,8 @@ export interface ShortTerm {
 }
 
 const placesKept = 300;
+/** A busy conversation's file is written at least this often. */
+const mostApartMs = 6000;
 const recentChecked = 40;
 
 export function createShortTerm(options: MemoryOptions, onBatch: () => void): ShortTerm {
@@ -52,6 +54,8 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 	const places = new Map<string, Promise<Place>>();
 	const flushMs = options.flushMs ?? 100;
 	let stopped = false;
+	/** Places whose file waits to be written. */
+	let armed = 0;
 	/** Files are written one at a time: a burst of conversations must not take the disk from the messages. */
 	let writing: Promise<unknown> = Promise.resolve();
 	const reported = new Set<string>();
@@ -98,9 +102,8 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		for (const job of await store.compressionsOf(conversationId))
 			for (const id of (job.payload as { ids?: string[] } | null)?.ids ?? []) place.pending.add(id);
 		await look(place);
-		place.rows = place.rows.filter((row) => row.state === "filed" || !place.pending.has(row.exchange.id));
+		letGo(place);
 		if (place.rows.some((row) => row.state === "new" || place.pending.has(row.exchange.id))) place.dirty = true;
-		keepPending(place);
 		await batch(place);
 		if (place.dirty) soon(place);
 		return place;
@@ -124,8 +127,9 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		}
 	}
 
-	/** A compression whose exchanges have left the rows is the background's alone. */
-	function keepPending(place: Place): void {
+	/** What waits for its compression and does not stand in the file is the background's alone. */
+	function letGo(place: Place): void {
+		place.rows = place.rows.filter((row) => row.state === "filed" || !place.pending.has(row.exchange.id));
 		place.pending = new Set(place.rows.flatMap((row) => (place.pending.has(row.exchange.id) ? [row.exchange.id] : [])));
 	}
 
@@ -235,18 +239,30 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			});
 			made = true;
 		}
-		if (made) onBatch();
+		if (!made) return;
+		letGo(place);
+		onBatch();
 	}
 
 	function soon(place: Place): void {
 		place.dirty = true;
 		if (place.timer !== null || stopped) return;
-		const wait = Math.max(flushMs, place.flushedAt === 0 ? 0 : Math.min(2000, flushMs * 20) - (Date.now() - place.flushedAt));
+		// Where many conversations talk at once they take turns: their files together take no more of the disk and the processor.
+		const apart = Math.min(mostApartMs, Math.max(20, armed) * flushMs);
+		const wait = Math.max(flushMs, place.flushedAt === 0 ? 0 : apart - (Date.now() - place.flushedAt));
+		armed++;
 		place.timer = setTimeout(() => {
-			place.timer = null;
+			disarm(place);
 			void write(place);
 		}, wait);
 		place.timer.unref();
+	}
+
+	function disarm(place: Place): void {
+		if (place.timer === null) return;
+		clearTimeout(place.timer);
+		place.timer = null;
+		armed--;
 	}
 
 	function write(place: Place): Promise<void> {
@@ -288,7 +304,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 					for (const row of fresh) row.state = "filed";
 				}
 				place.rows = rows;
-				keepPending(place);
+				letGo(place);
 				return;
 			} catch (error) {
 				place.dirty = true;
@@ -366,7 +382,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				await look(place);
 				if (!place.rows.some((row) => ids.includes(row.exchange.id))) return;
 				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
-				keepPending(place);
+				letGo(place);
 				soon(place);
 			});
 		},
@@ -382,7 +398,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			if (!place) return;
 			await inTurn(place, async () => {
 				place.rows = place.rows.filter((row) => !ids.includes(row.exchange.id));
-				keepPending(place);
+				letGo(place);
 				place.dirty = true;
 			});
 			await write(place);
@@ -391,8 +407,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		evict(conversationId) {
 			void places.get(conversationId)?.then(
 				(place) => {
-					if (place.timer) clearTimeout(place.timer);
-					place.timer = null;
+					disarm(place);
 					place.dirty = false;
 				},
 				() => undefined,
@@ -404,8 +419,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			for (const promise of [...places.values()]) {
 				const place = await promise.catch(() => null);
 				if (!place) continue;
-				if (place.timer) clearTimeout(place.timer);
-				place.timer = null;
+				disarm(place);
 				await write(place);
 			}
 		},

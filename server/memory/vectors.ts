@@ -22,8 +22,8 @@ export interface Vectors {
 	wake(): void;
 	/** The model whose vectors are compared now. */
 	model(): string;
-	/** The vector of a question; null when the model does not answer soon: then words are searched alone. */
-	ofQuestion(key: MemoryKey, conversationId: string | null, text: string): Promise<Float32Array | null>;
+	/** The vector of a question; "lexical": the search engine makes it; null when the model does not answer soon: then words are searched alone. */
+	ofQuestion(key: MemoryKey, conversationId: string | null, text: string): Promise<Float32Array | "lexical" | null>;
 	status(): Promise<EmbeddingStatus>;
 	/** Drops questions kept in memory (forget). */
 	forgetQuestions(): void;
@@ -194,8 +194,8 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		model: () => nameOf(embedder()),
 		async ofQuestion(key, conversationId, text) {
 			const given = embedder();
+			if (!given) return "lexical";
 			const clean = text.slice(0, 2000);
-			if (!given) return lexicalVector(clean);
 			const name = `${keyText(key)} ${nameOf(given)} ${shortHash(clean)}`;
 			const known = questions.get(name);
 			if (known) return known;

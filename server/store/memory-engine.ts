@@ -2,12 +2,15 @@
 import { createRequire } from "node:module";
 import { createRanking } from "../memory/ranking.ts";
 import { madeMarks } from "../memory/text/dates.ts";
+import { lexicalVector } from "../memory/text/lexical.ts";
 import { type Cutter, hasHan, termsOf } from "../memory/text/terms.ts";
 import { openMemoryIndex } from "./memory-index.ts";
 import type { Engine, EngineOptions, SearchAnswer, SearchRequest, SyncState } from "./memory-search.ts";
 
 /** Longest part of a memory that is segmented; the rest is kept but not found by its words. */
 const indexedChars = 4000;
+/** Longest part of a question that its built-in vector is made of. */
+const lexicalChars = 2000;
 /** Rows taken in before a search, when the index is only a little behind. */
 const catchUp = 400;
 
@@ -89,7 +92,8 @@ export function createEngine(options: EngineOptions, cutter = createCutter()): E
 				const behind = index.maxSeq() - index.lastSeq();
 				const left = behind > 0 && behind <= catchUp ? take(request.model, catchUp) : behind;
 				index.useModel(request.model);
-				return { ...ranking.search(request), behind: left };
+				const vector = request.vector === "lexical" ? lexicalVector(request.text.slice(0, lexicalChars)) : request.vector;
+				return { ...ranking.search({ ...request, vector }), behind: left };
 			});
 		},
 		async sync(model: string, limit: number): Promise<SyncState> {

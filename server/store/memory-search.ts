@@ -4,8 +4,8 @@ import type { MemoryKey } from "./memory-store.ts";
 export interface SearchRequest {
 	key: MemoryKey;
 	text: string;
-	/** The text as the embedding model sees it; null searches by wording alone. */
-	vector: Float32Array | null;
+	/** The text as the embedding model sees it; "lexical": the engine makes the built-in vector itself; null searches by wording alone. */
+	vector: Float32Array | "lexical" | null;
 	model: string;
 	now: number;
 	/** How many of each half; the halves bring different memories. */

@@ -6,6 +6,7 @@ import { type JobTable, memoryJobs } from "./memory-jobs.ts";
 import { memoryRedaction } from "./memory-redact.ts";
 import type { Audience, EntryRow, FactRow, FactState, MemoryKey, MemoryStore, NewEntry } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
+import { first, run } from "./sql.ts";
 import { turnRedaction } from "./turns-redact.ts";
 import type { Write } from "./writer.ts";
 
@@ -154,15 +155,13 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 			return (await db.selectFrom("memory_entries").selectAll().where("position", "in", positions).execute()).map(toEntry);
 		},
 		async hasEntries(key) {
-			const row = await db
-				.selectFrom("memory_entries")
-				.select("position")
-				.where("owner", "=", key.owner)
-				.where("audience", "=", key.audience)
-				.where("removed", "=", 0)
-				.limit(1)
-				.executeTakeFirst();
-			return row !== undefined;
+			const found = await first(
+				database,
+				"select position from memory_entries where owner = ? and audience = ? and removed = 0 limit 1",
+				key.owner,
+				key.audience,
+			);
+			return found !== undefined;
 		},
 		async countEntries(key) {
 			const row = await db
@@ -199,9 +198,16 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 			});
 		},
 		async entriesUsed(key, ids, at) {
-			const positions = (await owned(db, key, "id", ids)).map((row) => row.position);
-			if (positions.length === 0) return;
-			await db.updateTable("memory_entries").set({ used: sql`used + 1`, used_at: at }).where("position", "in", positions).execute();
+			if (ids.length === 0) return;
+			// The plus keeps SQLite from walking through all that the owner has.
+			await run(
+				database,
+				"update memory_entries set used = used + 1, used_at = ? where id in (select value from json_each(?)) and +owner = ? and +audience = ? and +removed = 0",
+				at,
+				JSON.stringify(ids),
+				key.owner,
+				key.audience,
+			);
 		},
 
 		async withoutVector(model, limit) {
