@@ -20,7 +20,8 @@ export function shiftDay(day: string, days: number): string {
 /** `timezone` is asked each time: the setting may change while we run. A name that is no zone counts as UTC. */
 export function createCalendar(timezone: () => string): Calendar {
 	let zone: string | null = null;
-	let format = formatOf("UTC");
+	// Made when first asked: making one takes milliseconds, and a start needs none.
+	let format: Intl.DateTimeFormat | null = null;
 	/** The day asked for last, with its bounds: nearly every question is about it. */
 	let known: { day: string; from: number; to: number } | null = null;
 
@@ -37,6 +38,7 @@ export function createCalendar(timezone: () => string): Calendar {
 	}
 
 	function reckon(at: number): string {
+		format ??= formatOf("UTC");
 		return format.format(at);
 	}
 
