@@ -4,6 +4,7 @@
  */
 import type { CallContext } from "../model/model.ts";
 import type { ExchangeRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
+import { WorkspaceRefused } from "../workspace/workspace.ts";
 import { compressDay, compressExchanges } from "./compress.ts";
 import { addOnTop, addToDiary, changeLines, type MemoryLine, oneLine, parseLine, parseSummary, shortHash, withHead } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
@@ -216,9 +217,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			else if (job.kind === "day") await day(job);
 			else if (job.kind === "fact") await parts.applyFact(job);
 			else if (!(await parts.forget(job))) {
-				const waitMs = job.attempts < 20 ? 300 : 5000;
-				await store.retryJob(job.position, "a turn has not ended", clock.now() + waitMs);
-				setTimeout(wake, waitMs + 50).unref();
+				await again(job, "a turn has not ended", job.attempts < 20 ? 300 : 5000);
 				return;
 			}
 			await store.finishJob(job.position);
@@ -227,12 +226,20 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 				await store.retryJob(job.position, "stopped", 0);
 				return;
 			}
-			const wait = Math.min(3_600_000, 2000 * 2 ** Math.min(job.attempts, 10));
+			// A file that a person protected is theirs to free again: soon after, the work is done.
+			const isProtected = error instanceof WorkspaceRefused;
+			const wait = Math.min(isProtected ? 10_000 : 3_600_000, 2000 * 2 ** Math.min(job.attempts, 10));
 			log.warn("memory.job-failed", { kind: job.kind, owner: job.owner, attempts: job.attempts, error: (error as Error).message });
-			if (job.attempts === 3)
+			if (job.attempts === (isProtected ? 1 : 3))
 				options.onProblem?.("memory-job", `the memory could not finish a piece of work (${job.kind}): ${(error as Error).message}`);
-			await store.retryJob(job.position, (error as Error).message, clock.now() + wait);
+			await again(job, (error as Error).message, wait);
 		}
+	}
+
+	/** Later; what waits for longer than a tick is found by one. */
+	async function again(job: JobRow, why: string, waitMs: number): Promise<void> {
+		await store.retryJob(job.position, why, clock.now() + waitMs);
+		if (waitMs < tickMs) setTimeout(wake, waitMs + 50).unref();
 	}
 
 	/** Two at once, of different owners: a slow model must not hold up everybody. */

@@ -48,6 +48,8 @@ export function createFacts(
 	const { store, workspace, clock, log } = options;
 	const stampOf = createStamps(workspace.paths.workspace);
 	let stamp = "";
+	/** A damaged file could not be moved aside, and that has been said. */
+	let stuck = false;
 	let last: Promise<unknown> = Promise.resolve();
 
 	function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -143,12 +145,18 @@ export function createFacts(
 		if ((damaged || !file.exists) && keys.length > 0) {
 			// An emptied or broken file is not the wish to forget everything: it is kept aside and written anew.
 			if (file.exists) {
-				const kept = await workspace.quarantine(path, file.problem ?? "it is empty");
+				const kept = await workspace.quarantine(path, file.problem ?? "it is empty").catch(() => null);
+				if (kept === null) {
+					if (!stuck) options.onProblem?.("file-damaged", `${path} is damaged and cannot be moved aside; the database goes on without it`);
+					stuck = true;
+					return;
+				}
 				options.onProblem?.("file-damaged", `${path} was damaged; it was kept as ${kept} and written anew from the database`);
 			}
 			for (const key of keys)
 				for (const fact of await store.facts(key, "active")) await writeLine(key.owner, fact.id, formatFact(fact, options.timezone()));
 			stamp = stampOf(path);
+			stuck = false;
 			return;
 		}
 		const lines = parseFacts(file.text);

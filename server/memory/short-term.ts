@@ -140,6 +140,11 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 		if (stamp === place.stamp) return;
 		const file = await workspace.read(path);
 		place.stamp = stamp;
+		if (file.problem && !file.exists) {
+			// It cannot be looked at: whether it is there nobody knows.
+			problem("file-problem", path, file.problem);
+			return;
+		}
 		if (!file.exists) {
 			if (place.rows.length > 0) place.dirty = true;
 			place.version = null;
@@ -157,7 +162,12 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			// Not JSON: kept aside below.
 		}
 		if (parsed === null) {
-			const kept = await workspace.quarantine(path, file.text.trim() === "" ? "it is empty" : "it is not a list of exchanges");
+			const why = file.text.trim() === "" ? "it is empty" : "it is not a list of exchanges";
+			const kept = await workspace.quarantine(path, why).catch(() => null);
+			if (kept === null) {
+				problem("file-damaged", path, `${path} is damaged (${why}) and cannot be moved aside; the database goes on without it`);
+				return;
+			}
 			problem("file-damaged", path, `${path} was damaged; it was kept as ${kept} and written anew from the database`);
 			place.version = null;
 			place.stamp = stampOf(path);

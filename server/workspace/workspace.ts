@@ -2,7 +2,7 @@
  * The files of a home that people and the agent share. Reads are tolerant and cached by the file's date, so an edit by hand is
  * seen at the next read; writes are atomic, compared with what is there, and kept as versions where they are prompt files.
  */
-import { constants, type Stats, statSync } from "node:fs";
+import { accessSync, constants, type Stats, statSync } from "node:fs";
 import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
@@ -107,6 +107,20 @@ interface Content {
 
 /** Somebody changed the file while the new one was being written; that is looked at before anything is replaced. */
 class ChangedMeanwhile extends Error {}
+
+/** True when the file system does not let us, as opposed to being broken or full. */
+const isForbidden = (error: unknown): error is NodeJS.ErrnoException =>
+	/^(EACCES|EPERM|EROFS)$/.test((error as NodeJS.ErrnoException).code ?? "");
+
+/** No one's to write by its mode (which binds even a process that may do everything), or not ours. */
+function isReadOnly(place: string): boolean {
+	try {
+		accessSync(place, constants.W_OK);
+		return (statSync(place).mode & 0o222) === 0;
+	} catch (error) {
+		return isForbidden(error);
+	}
+}
 
 export interface WorkspaceOptions {
 	home: string;
@@ -276,17 +290,20 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			if (file.exists && file.version === null) throw new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`);
 			if (how.base !== undefined && how.base !== file.version) throw new WorkspaceConflict(file.path, file.version);
 			if (file.version === version) return file;
+			// Replacing it would be possible wherever its folder may be written: whoever made it read-only meant otherwise.
+			if (file.exists && isReadOnly(place)) throw new WorkspaceRefused(`${file.path} is read-only`);
 			const kept = isVersioned(file.path);
 			if (kept) await noticeHandEdit(file);
-			if (!file.exists) await mkdir(dirname(place), { recursive: true, mode: 0o700 });
 			let made: Stats;
 			try {
+				if (!file.exists) await mkdir(dirname(place), { recursive: true, mode: 0o700 });
 				made = await writeFileAtomic(place, encodeText(clean, { crlf, bom }), {
 					before() {
 						if (stampAt(place) !== stamp) throw new ChangedMeanwhile();
 					},
 				});
 			} catch (error) {
+				if (isForbidden(error)) throw new WorkspaceRefused(`${file.path} cannot be written (${error.code})`);
 				if (!(error instanceof ChangedMeanwhile)) throw error;
 				if (attempt >= 5) throw new WorkspaceConflict(file.path, (await load(path)).file.version);
 				continue;

@@ -25,6 +25,8 @@ export interface DaemonSettings {
 	home: string;
 	env?: Record<string, string>;
 	args?: string[];
+	/** Runs it as this user and group of the machine; only root may. */
+	user?: number;
 }
 
 const readyLine = /^OpenLani ready at (http:\/\/\S+)$/m;
@@ -34,6 +36,7 @@ export async function startDaemonProcess(settings: DaemonSettings): Promise<Runn
 	const child = spawn(process.execPath, [program, "serve", "--home", settings.home, "--port", "0", ...(settings.args ?? [])], {
 		env: { PATH: process.env.PATH ?? "", HOME: settings.home, TZ: "Asia/Shanghai", LANG: "en_US.UTF-8", ...settings.env },
 		stdio: ["ignore", "pipe", "pipe"],
+		...(settings.user === undefined ? {} : { uid: settings.user, gid: settings.user }),
 	});
 	let output = "";
 	const gone = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
