@@ -11,14 +11,19 @@ import { createMemory } from "../server/memory/create.ts";
 import { createEngineHost } from "../server/memory/engine-host.ts";
 import type { Memory, Scope } from "../server/memory/memory.ts";
 import { defaultSettings, type Embedder, type MemorySettings } from "../server/memory/options.ts";
+import { keyOf } from "../server/memory/scope.ts";
+import { lexicalVector } from "../server/memory/text/lexical.ts";
 import { createMemoryStore } from "../server/store/memory.ts";
+import { createCutter } from "../server/store/memory-engine.ts";
 import { openSqlite } from "../server/store/sqlite.ts";
 import { createWorkspace } from "../server/workspace/workspace.ts";
 import { englishEmbedder, installEnglish } from "./lib/english-embedder.ts";
 import { type Figure, figure } from "./lib/figures.ts";
 import type { BenchGroup } from "./lib/group.ts";
+import { createExplainer } from "./lib/misses.ts";
 import { recallSet } from "./memory-set.ts";
 
+const cutter = createCutter();
 const scope: Scope = { owner: "master", conversationId: "bench", audience: "private" };
 const many = 100_000;
 const fewer = 10_000;
@@ -68,6 +73,8 @@ interface Hits {
 	/** Of the questions in which no Chinese stands. */
 	english: number;
 	missed: string[];
+	/** The same with the reason behind each. */
+	explained: string[];
 }
 
 const isEnglish = (question: string): boolean => !/\p{Script=Han}/u.test(question);
@@ -79,14 +86,30 @@ async function hits(settings: MemorySettings, embedder: Embedder | null = null):
 		const { memories, questions } = recallSet();
 		await opened.memory.importEntries(memories);
 		await opened.memory.settled();
-		const missed: string[] = [];
+		const misses: { question: string; answer: string }[] = [];
 		for (const { question, answer } of questions) {
 			const found = await opened.memory.recall(scope, question);
-			if (!found.some((one) => one.text === answer)) missed.push(question);
+			if (!found.some((one) => one.text === answer)) misses.push({ question, answer });
 		}
+		const missed = misses.map(({ question }) => question);
+		const explain = await createExplainer({
+			memories: memories.map(({ text }) => text),
+			cutter,
+			vectors: embedder ? "meaning" : "lexical vectors",
+			embed: async (texts) =>
+				embedder
+					? embedder.embed(texts, { owner: scope.owner, conversationId: null }, new AbortController().signal)
+					: texts.map(lexicalVector),
+			semantic: settings.recallSemantic,
+			keyword: settings.recallKeyword,
+			brought: (question) => opened.memory.recall(scope, question),
+			byWords: async (question) => (await opened.memory.search(keyOf(scope), question, 50)).keyword.map(({ text }) => text),
+		});
+		const explained: string[] = [];
+		for (const { question, answer } of misses) explained.push(`${question} (${await explain(question, answer)})`);
 		const share = (all: string[], not: string[]) => (100 * (all.length - not.length)) / all.length;
 		const asked = questions.map(({ question }) => question);
-		return { share: share(asked, missed), english: share(asked.filter(isEnglish), missed.filter(isEnglish)), missed };
+		return { share: share(asked, missed), english: share(asked.filter(isEnglish), missed.filter(isEnglish)), missed, explained };
 	} finally {
 		await opened.close();
 		await rm(home, { recursive: true, force: true });
@@ -191,7 +214,7 @@ async function withModel(without: Hits): Promise<Figure[]> {
 	return [
 		figure("hit@4, English model alone, English questions", "%", [alone.english], { note }),
 		figure("hit@4, both halves, English model, English questions", "%", [both.english], {
-			note: `${without.english.toFixed(1)} % without a model; missed: ${both.missed.filter(isEnglish).join(" | ")}`,
+			note: `${without.english.toFixed(1)} % without a model; missed: ${both.explained.filter((_, at) => isEnglish(both.missed[at] as string)).join(" | ")}`,
 		}),
 		figure("hit@4, both halves, English model, all questions", "%", [both.share]),
 	];
@@ -209,7 +232,7 @@ export const memory: BenchGroup = {
 		return [
 			figure("hit@4, keyword half alone", "%", [keyword.share], { note: set }),
 			figure("hit@4, built-in lexical vectors alone", "%", [lexicalOnly.share]),
-			figure("hit@4, both halves, no model", "%", [both.share], { aim: { atLeast: 67 }, note: `missed: ${both.missed.join(" | ")}` }),
+			figure("hit@4, both halves, no model", "%", [both.share], { aim: { atLeast: 67 }, note: `missed: ${both.explained.join(" | ")}` }),
 			...(await withModel(both)),
 			...(await large(quick ? fewer : many)),
 		];
