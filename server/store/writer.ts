@@ -23,6 +23,8 @@ const most = 64;
 export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): Write {
 	const queue: Job[] = [];
 	let working = false;
+	// One for all transactions: made in each of them it would hold their jobs, and a collection of the young heap keeps whatever a weak map leads to.
+	const inside: Direct = { prepare, busy: () => false };
 
 	async function attempt(trx: Transaction<Database>, job: Job, alone: boolean): Promise<void> {
 		if (alone) {
@@ -68,7 +70,7 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 		try {
 			await db.connection().execute(async (connection) => {
 				const trx = connection as Transaction<Database>;
-				runDirectly(trx, { prepare, busy: () => false });
+				runDirectly(trx, inside);
 				await together(trx, jobs);
 			});
 		} catch (error) {
