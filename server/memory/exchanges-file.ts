@@ -5,7 +5,10 @@ import { shortHash } from "./lines.ts";
 const text = (value: unknown): string =>
 	typeof value === "string" ? value.toWellFormed() : value === null || value === undefined ? "" : String(value);
 
-/** The records of the file; null when it is not a list of records at all. Records without an id get one from their content. */
+/** The end of the year 9999: what lies behind it, a calendar does not show and a file does not carry. */
+const latest = 253_402_300_799_999;
+
+/** The records of the file; null when it is not a list of records at all. Records without an id get one from their content; `at` is 0 where no time can be read. */
 export function parseExchanges(value: unknown): Exchange[] | null {
 	const list = Array.isArray(value)
 		? value
@@ -23,10 +26,10 @@ export function parseExchanges(value: unknown): Exchange[] | null {
 		const id = text(record.id) || `hand-${shortHash(`${said}\n${replied}`)}`;
 		if (seen.has(id)) return [];
 		seen.add(id);
-		const at = typeof record.at === "number" ? record.at : Date.parse(text(record.at));
+		const given = typeof record.at === "number" ? record.at : Date.parse(text(record.at));
 		const exchange: Exchange = {
 			id,
-			at: Number.isFinite(at) ? at : 0,
+			at: given >= 0 && given <= latest ? given : 0,
 			channel: text(record.channel),
 			from: typeof record.from === "string" ? record.from : null,
 			said,

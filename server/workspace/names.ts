@@ -21,9 +21,12 @@ export function safeName(id: string): string {
 
 /** A path outside of where it must stay, or one that cannot be a path. */
 export class PathRefused extends Error {
-	constructor(path: string, why: string) {
+	/** The path itself is harmless: a link that stands on its way leads outside or nowhere. */
+	readonly byLink: boolean;
+	constructor(path: string, why: string, byLink = false) {
 		super(`${JSON.stringify(path.slice(0, 200))} ${why}`);
 		this.name = "PathRefused";
+		this.byLink = byLink;
 	}
 }
 
@@ -43,7 +46,7 @@ export async function containedPath(root: string, path: string): Promise<string>
 		const found = entryAt(next);
 		if (!found) return join(place, ...parts.slice(index));
 		place = found.isSymbolicLink() ? targetOf(next, path) : next;
-		if (!isInside(realRoot, place)) throw new PathRefused(path, "is a link that leads outside");
+		if (!isInside(realRoot, place)) throw new PathRefused(path, "is a link that leads outside", true);
 	}
 	return place;
 }
@@ -61,7 +64,7 @@ function targetOf(link: string, path: string): string {
 	try {
 		return realpathSync.native(link);
 	} catch {
-		throw new PathRefused(path, "is a link that leads nowhere");
+		throw new PathRefused(path, "is a link that leads nowhere", true);
 	}
 }
 

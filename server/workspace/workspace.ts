@@ -3,7 +3,7 @@
  * seen at the next read; writes are atomic, compared with what is there, and kept as versions where they are prompt files.
  */
 import { accessSync, constants, type Stats, statSync } from "node:fs";
-import { chmod, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, copyFile, lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { writeFileAtomic } from "./atomic.ts";
 import { containedPath, PathRefused } from "./names.ts";
@@ -75,13 +75,15 @@ export interface Workspace {
 	ensure(locale: TemplateLocale): Promise<{ made: string[] }>;
 	/** The real place of a path below `workspace/`. Throws `PathRefused`. */
 	resolve(path: string): Promise<string>;
+	/** What is wrong with the file, a link out of the home included, is its `problem`. Throws `PathRefused` for what is no path below `workspace/`. */
 	read(path: string): Promise<WorkspaceFile>;
 	/** Writes the whole file. Throws `WorkspaceConflict`, `WorkspaceRefused`, `PathRefused`. */
 	write(path: string, text: string, options: WriteOptions): Promise<WorkspaceFile>;
 	/** Reads, changes and writes with nobody in between; a change by hand in that moment makes it begin anew. `change` answers null for "leave it". */
 	update(path: string, change: (text: string) => string | null, options: Omit<WriteOptions, "base">): Promise<WorkspaceFile>;
+	/** A link goes, what it leads to stays. False when there is nothing that could go. */
 	remove(path: string): Promise<boolean>;
-	/** Files below a folder, sorted by path; at most `limit`. Links are not followed. */
+	/** Files below a folder, sorted by path; at most `limit`. Links are not followed; a folder that is a link out of the home has none. */
 	list(folder: string, limit?: number): Promise<WorkspaceEntry[]>;
 	/** Newest first, an edit by hand that nobody had noticed yet included. */
 	versions(path: string): Promise<VersionInfo[]>;
@@ -293,6 +295,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			// Replacing it would be possible wherever its folder may be written: whoever made it read-only meant otherwise.
 			if (file.exists && isReadOnly(place)) throw new WorkspaceRefused(`${file.path} is read-only`);
 			const kept = isVersioned(file.path);
+			if (file.problem !== null) await keepDamaged(place, file.path, file.problem);
 			if (kept) await noticeHandEdit(file);
 			let made: Stats;
 			try {
@@ -324,16 +327,43 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 		}
 	}
 
-	async function quarantineNow(path: string, why: string): Promise<string> {
-		const place = await containedPath(paths.workspace, path);
+	async function damagedName(place: string): Promise<string> {
 		const folder = join(paths.backups, "damaged");
 		await mkdir(folder, { recursive: true, mode: 0o700 });
 		const when = new Date(clock.now()).toISOString().replace(/[:.]/g, "-");
 		let target = join(folder, `${when}-${basename(place)}`);
 		for (let number = 2; await stat(target).catch(() => null); number++) target = join(folder, `${when}-${number}-${basename(place)}`);
+		return target;
+	}
+
+	/** What could not be read as text is lost with the next write: the bytes are kept as they were. */
+	async function keepDamaged(place: string, name: string, why: string): Promise<void> {
+		const target = await damagedName(place);
+		await copyFile(place, target, constants.COPYFILE_EXCL);
+		log.warn("workspace.damaged-kept", { file: name, keptAs: target, why });
+	}
+
+	async function quarantineNow(path: string, why: string): Promise<string> {
+		const place = await containedPath(paths.workspace, path);
+		const target = await damagedName(place);
 		await rename(place, target);
 		log.warn("workspace.quarantine", { file: nameOf(path), keptAs: target, why });
 		return target;
+	}
+
+	/** Takes the link itself away, where it is the last part of the path. */
+	async function removeLink(path: string): Promise<boolean> {
+		const parts = nameOf(path).split("/");
+		const name = parts.pop() ?? "";
+		try {
+			const place = join(await containedPath(paths.workspace, parts.join("/")), name);
+			if (!(await lstat(place)).isSymbolicLink()) return false;
+			await rm(place);
+			return true;
+		} catch (error) {
+			if (error instanceof PathRefused) return false;
+			throw error;
+		}
 	}
 
 	const workspace: Workspace = {
@@ -363,7 +393,14 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			return { made };
 		},
 		resolve: (path) => containedPath(paths.workspace, path),
-		read: async (path) => (await load(path)).file,
+		async read(path) {
+			try {
+				return (await load(path)).file;
+			} catch (error) {
+				if (!(error instanceof PathRefused && error.byLink)) throw error;
+				return { path: nameOf(path), exists: true, text: "", version: null, changedAt: null, problem: error.message };
+			}
+		},
 		write: (path, text, how) => inTurn(nameOf(path), () => writeNow(path, text, how)),
 		update: (path, change, how) =>
 			inTurn(nameOf(path), async () => {
@@ -381,7 +418,12 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			}),
 		remove: (path) =>
 			inTurn(nameOf(path), async () => {
-				const { file, place } = await load(path);
+				const loaded = await load(path).catch((error: unknown) => {
+					if (error instanceof PathRefused && error.byLink) return null;
+					throw error;
+				});
+				if (!loaded) return removeLink(path);
+				const { file, place } = loaded;
 				if (!file.exists || file.version === null) return false;
 				if (isVersioned(file.path)) await noticeHandEdit(file);
 				await rm(place);
@@ -402,7 +444,12 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 					}
 				}
 			};
-			await containedPath(paths.workspace, folder);
+			try {
+				await containedPath(paths.workspace, folder);
+			} catch (error) {
+				if (error instanceof PathRefused && error.byLink) return found;
+				throw error;
+			}
 			await visit(nameOf(folder));
 			return found;
 		},

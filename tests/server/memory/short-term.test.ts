@@ -1,7 +1,8 @@
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseSummary } from "../../../server/memory/lines.ts";
+import { exchangesPath, keyOfOwner } from "../../../server/memory/scope.ts";
 import { exchange, openMemory, privately, type TestMemory, userText } from "./setup.ts";
 
 let open: TestMemory[] = [];
@@ -203,6 +204,48 @@ describe("Memory.json changed by hand", () => {
 		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);
 		expect(test.problems.map((one) => one.kind)).toContain("file-damaged");
 		expect(await test.workspace.list("../backups").catch(() => [])).toBeDefined();
+	});
+
+	it("a time that no calendar has is taken for none, wherever it is written", async () => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "mark1"));
+		await test.memory.settled();
+		const path = join(test.workspace.paths.workspace, exchangesPath("c1"));
+		const list = JSON.parse(await readFile(path, "utf8"));
+		const times = [1e20, -1e20, -1, 8.64e15, "+275760-09-13T00:00:00Z", "yesterday"];
+		await writeFile(
+			path,
+			JSON.stringify([...list, ...times.map((at, number) => ({ id: `hand-${number}`, at, said: `mark by hand ${number}`, replied: "" }))]),
+		);
+		const seen = await test.memory.history(privately());
+		expect(seen.slice(1).map((one) => one.at)).toEqual(times.map(() => test.now.value));
+		for (let number = 2; number <= 20; number++) await test.memory.remember(privately(), exchange(number, `mark${number}`));
+		await test.memory.settled();
+		expect(test.problems).toEqual([]);
+		expect(JSON.parse(await readFile(path, "utf8"))).toHaveLength(6);
+		expect(JSON.stringify(await test.memory.exportPerson(keyOfOwner("master")))).toContain("mark by hand 5");
+	});
+
+	it.each(["file", "folder"])("a link out of the home in place of its %s is said; the conversation goes on from the rows", async (what) => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "mark1"));
+		await test.memory.settled();
+		const path = join(test.workspace.paths.workspace, exchangesPath("c1"));
+		const place = what === "file" ? path : dirname(path);
+		await rm(place, { recursive: true });
+		await symlink("/nowhere/at/all", place);
+		await test.memory.remember(privately(), exchange(2, "mark2"));
+		const again = await test.restart();
+		open.push(again);
+		expect((await again.memory.history(privately())).map((one) => one.id)).toEqual(["e1", "e2"]);
+		expect(
+			test.problems
+				.concat(again.problems)
+				.map((one) => one.message)
+				.join(),
+		).toContain("is a link that leads nowhere");
+		await again.memory.conversationRemoved("c1");
+		expect(await again.memory.history(privately())).toEqual([]);
 	});
 
 	it("a huge file is reported, left alone, and the conversation goes on from the rows", async () => {

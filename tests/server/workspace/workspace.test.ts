@@ -52,6 +52,39 @@ describe("reading", () => {
 		await writeFile(test.at("Agent.md"), Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from("你好\r\n", "utf16le")]));
 		expect((await test.workspace.read("Agent.md")).text).toBe("你好\n");
 	});
+	it("a link out of the home or to nowhere is a problem of the file, never followed, and taken away without what it leads to", async () => {
+		const outside = join(test.home, "..", `${Date.now()}-outside`);
+		await mkdir(outside);
+		await writeFile(join(outside, "SUMMARY.md"), "not ours");
+		await symlink(join(outside, "SUMMARY.md"), test.at("away.md"));
+		await symlink(join(outside, "none"), test.at("nowhere.md"));
+		await symlink(test.at("loop.md"), test.at("loop.md"));
+		await symlink(outside, test.at("folder"));
+		for (const path of ["away.md", "nowhere.md", "loop.md", "folder/SUMMARY.md"]) {
+			const file = await test.workspace.read(path);
+			expect(file).toMatchObject({ exists: true, text: "", version: null });
+			expect(file.problem).toContain("is a link that leads");
+			await expect(test.workspace.update(path, () => "ours", agent)).rejects.toThrow(PathRefused);
+		}
+		expect(await test.workspace.list("folder")).toEqual([]);
+		await expect(test.workspace.read("../outside")).rejects.toThrow(PathRefused);
+		for (const path of ["away.md", "nowhere.md", "loop.md"]) expect(await test.workspace.remove(path)).toBe(true);
+		expect(await test.workspace.remove("folder/SUMMARY.md")).toBe(false);
+		expect((await test.workspace.read("away.md")).exists).toBe(false);
+		expect(await readFile(join(outside, "SUMMARY.md"), "utf8")).toBe("not ours");
+		await rm(outside, { recursive: true });
+	});
+	it("bytes that are not text are kept aside before they are written over", async () => {
+		const gbk = Buffer.from([0x2d, 0x20, 0xce, 0xd2, 0xb5, 0xc4, 0x0a]);
+		await writeFile(test.at("MASTER.md"), gbk);
+		await test.workspace.update("MASTER.md", (text) => `${text}- more\n`, agent);
+		expect(await readFile(test.at("MASTER.md"), "utf8")).toContain("- more");
+		const folder = join(test.home, "backups", "damaged");
+		const [kept] = await readdir(folder);
+		expect(await readFile(join(folder, kept ?? ""))).toEqual(gbk);
+		await test.workspace.update("MASTER.md", (text) => `${text}- again\n`, agent);
+		expect(await readdir(folder)).toHaveLength(1);
+	});
 	it("names what is missing, empty, a folder or too large, and goes on with the rest", async () => {
 		await rm(test.at("SOUL.md"));
 		await writeFile(test.at("Agent.md"), "  \n");
@@ -168,8 +201,11 @@ describe("writing", () => {
 			"C:\\x",
 			"files\\..\\..\\x",
 		]) {
-			await expect(test.workspace.read(path), path).rejects.toThrow(PathRefused);
+			if (/etc\/|dangling/.test(path) && !path.startsWith("/"))
+				expect(await test.workspace.read(path), path).toMatchObject({ text: "", version: null });
+			else await expect(test.workspace.read(path), path).rejects.toThrow(PathRefused);
 			await expect(test.workspace.write(path, "x", person), path).rejects.toThrow(PathRefused);
+			await expect(test.workspace.resolve(path), path).rejects.toThrow(PathRefused);
 		}
 	});
 });
