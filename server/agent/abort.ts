@@ -55,8 +55,8 @@ export function isLeaving(signal: AbortSignal): boolean {
 }
 
 /**
- * A signal that aborts with the first of `signals`, or after `limitMs` with a `TimeoutError`, until `end` is called. For waits that many
- * turns have: what `AbortSignal.any` makes hangs on weak references, and with it the whole turn stays until the next full collection.
+ * A signal that aborts with the first of `signals`, or after `limitMs` with a `TimeoutError`, until `end` is called. For waits that every
+ * turn has: once it has ended, nothing of it is left on the signals it listened to.
  */
 export function anyOf(signals: readonly AbortSignal[], limitMs?: number): { signal: AbortSignal; end(): void } {
 	const made = new AbortController();
