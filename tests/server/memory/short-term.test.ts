@@ -299,7 +299,7 @@ describe("a thousand exchanges", () => {
 		expect(everywhere.split("a line by hand").length - 1).toBe(1);
 		const rows = await test.store.exchangesOfOwner({ owner: "master", audience: "private" }, 0, 2000);
 		expect(rows).toHaveLength(1000);
-	}, 60_000);
+	}, 180_000);
 });
 
 describe("compression", () => {
