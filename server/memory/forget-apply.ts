@@ -39,6 +39,8 @@ export interface Removal {
 	/** Turns that have not ended: looked at when they have. `everything`: they go whole. */
 	open: string[];
 	everything: boolean;
+	/** All that is the owner's goes. */
+	person: boolean;
 }
 
 export interface RemovalParts {

@@ -2,16 +2,16 @@
  * Forgetting: a message, a fact, a memory or a person, with everything that was made of it. What is to go is worked out first and noted
  * as a job, so that a crash on the way is made good at the next start, and turns that still run are looked at again when they have ended.
  */
-import { rm } from "node:fs/promises";
 import type { Exchange } from "../agent/types.ts";
 import type { FactRow, JobRow, MemoryKey } from "../store/memory-store.ts";
 import type { Forgotten, MemoryAdmin } from "./admin.ts";
 import type { Background } from "./background.ts";
 import { normOf } from "./fact-rules.ts";
 import { createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
+import { createPersonRemover } from "./forget-person.ts";
 import { createTeller, type Teller } from "./forget-words.ts";
-import { addToDiary, parseLine, shortHash } from "./lines.ts";
-import { diaryPath, exchangesPath, keyOfOwner, personFolder, summaryPath } from "./scope.ts";
+import { addToDiary, shortHash } from "./lines.ts";
+import { diaryPath, keyOfOwner } from "./scope.ts";
 import { dayOf } from "./text/dates.ts";
 import { minuteOf } from "./times.ts";
 
@@ -39,13 +39,16 @@ const empty: Removal = {
 	copies: [],
 	open: [],
 	everything: false,
+	person: false,
 };
+const long = (texts: string[]): string[] => [...new Set(texts.filter((text) => text.trim().length >= leastCopy))];
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export function createForget(parts: ForgetParts): Forgetting {
-	const { options, shortTerm, background, facts, people, vectors, removeEntries } = parts;
+	const { options, background, facts, vectors, removeEntries } = parts;
 	const { store, workspace, clock } = options;
 	const remover = createRemover(parts);
+	const person = createPersonRemover(parts, remover);
 	const by = { by: "person", reason: "forgotten" } as const;
 	/** Turns that ran while something was forgotten, by id, until they have been looked at. */
 	const held = new Map<string, { teller: Teller; everything: boolean }[]>();
@@ -57,18 +60,27 @@ export function createForget(parts: ForgetParts): Forgetting {
 		for (const id of what.open) held.set(id, [...(held.get(id) ?? []), { teller, everything: what.everything }]);
 	}
 
-	/** Notes it, does it, and leaves the job waiting for turns that have not ended. */
-	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
+	/** Before anything is changed: what goes stands in a job, and turns that run are held. */
+	async function note(key: MemoryKey, what: Removal): Promise<{ name: string; position: number | null }> {
 		const now = clock.now();
 		const name = `forget:${options.newId()}`;
 		hold(what);
 		await store.addJob({ ...key, key: name, kind: "forget", conversationId: null, payload: what, notBefore: now, createdAt: now });
-		await remover.apply(key, what, report);
-		if (report.diaryLines === 0) await markDay(key.owner, shortHash(name));
-		const position = await store.jobPosition(name);
+		return { name, position: await store.jobPosition(name) };
+	}
+
+	/** The job ends, or waits for turns that have not ended. */
+	async function done(position: number | null, what: Removal): Promise<void> {
 		if (position === null) return;
 		if (what.open.length === 0) await store.finishJob(position);
 		else await store.setJobPayload(position, afterwards(what));
+	}
+
+	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
+		const noted = await note(key, what);
+		await remover.apply(key, what, report);
+		if (report.diaryLines === 0) await markDay(key.owner, shortHash(noted.name));
+		await done(noted.position, what);
 	}
 
 	/** The day's page says that something was removed. */
@@ -95,7 +107,10 @@ export function createForget(parts: ForgetParts): Forgetting {
 	async function resume(job: JobRow): Promise<boolean> {
 		const what = { ...empty, ...(job.payload as Partial<Removal>) };
 		const rest = afterwards(what);
-		if (what.turns.length + what.messages.length + what.exchanges.length + what.factIds.length + what.asking.length > 0) {
+		if (what.person) {
+			await person.remove(job.owner, what.copies);
+			await store.setJobPayload(job.position, rest);
+		} else if (what.turns.length + what.messages.length + what.exchanges.length + what.factIds.length + what.asking.length > 0) {
 			await remover.apply(job, what, nothing());
 			await store.setJobPayload(job.position, rest);
 		}
@@ -171,8 +186,6 @@ export function createForget(parts: ForgetParts): Forgetting {
 		return { turns: [...turns], messages: [...messages], exchanges: [...exchanges], copies: long(copies) };
 	}
 
-	const long = (texts: string[]): string[] => [...new Set(texts.filter((text) => text.trim().length >= leastCopy))];
-
 	/** The sources that are messages or turns of this owner: what is another's stays, whatever a row says. */
 	async function ownTurns(key: MemoryKey, ids: string[]) {
 		const found = new Map<string, { turnId: string | null; messageIds: string[] }>();
@@ -212,6 +225,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 				asking: asking.filter((turn) => ended(turn) && !told.turns.includes(turn)),
 				open,
 				everything: false,
+				person: false,
 			},
 			report,
 		);
@@ -272,47 +286,18 @@ export function createForget(parts: ForgetParts): Forgetting {
 	}
 
 	async function forgetPerson(owner: string): Promise<Forgotten> {
-		const report = nothing();
 		const key = keyOfOwner(owner);
-		const conversations = await store.conversationsOf(key);
-		const open = await store.unfinishedTurns(key, null);
-		const known = (await facts.history(key)).map((fact) => fact.text);
-		report.facts = known.length;
-		report.memories = await store.countEntries(key);
-		for (;;) {
-			const ids = await store.messagesOf(owner, 200);
-			if (ids.length === 0) break;
-			const rows = await store.messageTexts(ids);
-			const turns = [...new Set(rows.flatMap((row) => row.turnId ?? []))];
-			for (const record of await store.redactTraces(key, long(rows.map((row) => row.text)), turns))
-				await workspace.remove(`files/results/${record}.txt`);
-			await remover.unlog(long(rows.map((row) => row.text)));
-			await store.redactMessages(ids);
-			report.messages += ids.length;
-		}
-		const texts = [...known, ...(await people.profile(owner)).split("\n").map((row) => row.replace(/^\s*[-*+]\s+/, ""))];
-		report.exchanges = (await store.removeOwner(owner)) - report.facts - report.memories;
-		await removeEntries(key, { refs: [] });
-		for (const conversationId of conversations) {
-			shortTerm.evict(conversationId);
-			await workspace.remove(exchangesPath(conversationId));
-		}
-		for (const path of await remover.diaryPages(owner)) {
-			report.diaryLines += (await workspace.read(path)).text.split("\n").filter((row) => parseLine(row)).length;
-			await workspace.remove(path);
-		}
-		report.summaryLines = (await workspace.read(summaryPath(owner))).text.split("\n").filter((row) => parseLine(row)).length;
-		if (owner === "master") await workspace.remove(summaryPath(owner));
-		else await rm(await workspace.resolve(personFolder(owner)), { recursive: true, force: true });
-		await facts.removeOwner(owner);
-		await people.forgetPerson(owner);
-		const exact = texts.map((text) => text.trim()).filter((text) => text.length >= 6);
-		await remover.scrubVersions((row) => exact.some((text) => row.includes(text)));
-		await store.redactTraces(key, exact, []);
-		await remover.unlog(exact);
-		await markDay(owner, shortHash(`${owner} ${clock.now()}`));
-		vectors.forgetQuestions();
-		if (open.length > 0) await carryOut(key, { ...empty, open, everything: true }, nothing());
+		const what = {
+			...empty,
+			copies: await person.textsOf(owner),
+			open: await store.unfinishedTurns(key, null),
+			everything: true,
+			person: true,
+		};
+		const noted = await note(key, what);
+		const report = await person.remove(owner, what.copies);
+		await markDay(owner, shortHash(noted.name));
+		await done(noted.position, what);
 		return report;
 	}
 

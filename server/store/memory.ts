@@ -410,7 +410,8 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 					.executeTakeFirst();
 				removed += Number(gone.numUpdatedRows);
 				removed += Number((await trx.deleteFrom("memory_facts").where("owner", "=", owner).executeTakeFirst()).numDeletedRows);
-				await trx.deleteFrom("memory_jobs").where("owner", "=", owner).execute();
+				// What is noted to be forgotten still has to be.
+				await trx.deleteFrom("memory_jobs").where("owner", "=", owner).where("kind", "!=", "forget").execute();
 				return removed;
 			});
 		},

@@ -161,6 +161,26 @@ describe("forget", () => {
 		expect(await again.memory.facts(master)).toEqual([]);
 	});
 
+	it("a person is gone at the next start when it was cut off on the way", async () => {
+		const test = await make();
+		for (let number = 1; number <= 40; number++)
+			await test.memory.remember(privately("ana", "ana"), exchange(number, `markana${number}`, { id: `ana${number}` }));
+		await test.memory.addFact(keyOfOwner("ana"), { text: "ana has a boat named markanaboat" });
+		await test.memory.updatePerson("ana", { text: "likes markanatea" }, "test");
+		await test.memory.settled();
+		const whole = test.store.removeOwner;
+		test.store.removeOwner = async (owner) => {
+			await whole(owner);
+			throw new Error("the disk went away");
+		};
+		await expect(test.memory.forget({ person: "ana" })).rejects.toThrow("disk went away");
+		expect(await everything(test)).toContain("markanatea");
+		const again = await test.restart();
+		open.push(again);
+		await again.memory.settled();
+		expect(await everything(again)).not.toContain("markana");
+	}, 60_000);
+
 	it("a person, and nobody else", async () => {
 		const test = await make();
 		for (const owner of ["ana", "bo"]) {
