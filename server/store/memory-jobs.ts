@@ -182,7 +182,11 @@ export function memoryJobs(
 				position,
 			);
 		},
-		freeJobs: () => run(db, "update memory_jobs set lease_until = 0 where state = 'waiting' and lease_until > 0"),
+		async freeJobs() {
+			// What is to be forgotten waits for nothing: a start may be what it needed.
+			await run(db, "update memory_jobs set not_before = 0 where state = 'waiting' and kind = 'forget'");
+			return run(db, "update memory_jobs set lease_until = 0 where state = 'waiting' and lease_until > 0");
+		},
 		async waitingJobs(key) {
 			const mine = key ? " and owner = ? and audience = ?" : "";
 			const row = await first<{ count: number; due: number | null }>(

@@ -133,7 +133,7 @@ export interface MemoryStore {
 	finishJob(position: number): Promise<void>;
 	/** Back to waiting, not before `notBefore`. */
 	retryJob(position: number, error: string, notBefore: number): Promise<void>;
-	/** At start: leases of processes that are gone. */
+	/** At start: frees leases of processes that are gone; what is to be forgotten is due at once. Answers how many leases. */
 	freeJobs(): Promise<number>;
 	/** Waiting jobs; `dueAt` is the earliest of them. */
 	waitingJobs(key?: MemoryKey): Promise<{ count: number; dueAt: number | null }>;
