@@ -283,6 +283,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			model: () => (models.demo() ? null : models),
 			embedder: () => embedderOf(models) ?? localModel.embedder(),
 			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
+			async settle() {
+				await bus.flush();
+				await log.flush();
+			},
 			onRemoved: (ids) =>
 				void showAgain(ids, { store, bus, present }).catch((error: unknown) =>
 					log.error("memory.removal-not-shown", { message: (error as Error).message }),

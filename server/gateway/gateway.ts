@@ -387,6 +387,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 			const open = await store.turns.open(id);
 			const waited = await Promise.all(open.map(async (turn) => ({ turnId: turn.id, messageIds: await store.turns.messageIds(turn.id) })));
 			await stop(id);
+			// Events on their way to the table would come after the rest has gone.
+			await bus.flush();
 			const removed = await store.conversations.remove(id);
 			if (removed) {
 				// An answer on its way went with the rest: nobody will see it leave.

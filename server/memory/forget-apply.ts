@@ -3,7 +3,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { MemoryKey } from "../store/memory-store.ts";
 import { writeFileAtomic } from "../workspace/atomic.ts";
-import { safeName } from "../workspace/names.ts";
+import { PathRefused, safeName } from "../workspace/names.ts";
+import { WorkspaceConflict, WorkspaceRefused } from "../workspace/workspace.ts";
 import type { Forgotten } from "./admin.ts";
 import { entryOf } from "./background.ts";
 import { extract } from "./compress.ts";
@@ -39,7 +40,9 @@ export interface Removal {
 	/** Turns that have not ended: looked at when they have. `everything`: they go whole. */
 	open: string[];
 	everything: boolean;
-	/** All that is the owner's goes. */
+	/** Memories of their own: imported ones, of which nobody knows what they were made of. */
+	entries: string[];
+	/** All that is kept of the owner goes. */
 	person: boolean;
 }
 
@@ -59,6 +62,31 @@ const promptFiles = ["Fact.md", "MASTER.md", "USER.md", "IDENTITY.md", "Agent.md
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 export const nothing = (): Forgotten => ({ messages: 0, exchanges: 0, summaryLines: 0, diaryLines: 0, memories: 0, facts: 0 });
 
+/** Files that cannot be written, while everything else goes on. A folder, a pipe or a link out of the home holds nothing of ours. */
+export function createObstacles(): { passing<T>(work: () => Promise<T>): Promise<T | null>; raise(): void } {
+	const met: Error[] = [];
+	return {
+		async passing(work) {
+			try {
+				return await work();
+			} catch (error) {
+				if (error instanceof PathRefused || (error instanceof WorkspaceRefused && error.noFile)) return null;
+				if (!(error instanceof WorkspaceRefused || error instanceof WorkspaceConflict)) throw error;
+				met.push(error);
+				return null;
+			}
+		},
+		raise() {
+			const [first] = met;
+			if (first)
+				throw new WorkspaceRefused(
+					`${first.message}; what it holds is removed as soon as it can be written, everything else is gone already`,
+				);
+		},
+	};
+}
+type Obstacles = ReturnType<typeof createObstacles>;
+
 export interface Remover {
 	diaryPages(owner: string): Promise<string[]>;
 	/** Older versions of the prompt files lose the lines for which `tells` is true. */
@@ -67,6 +95,7 @@ export interface Remover {
 	rewriteLine(key: MemoryKey, lineId: string, rest: string, report: Forgotten): Promise<string[]>;
 	/** Covers texts in the log's files. */
 	unlog(texts: string[]): Promise<void>;
+	/** A file that cannot be written stops nothing else; when all else is done, it is thrown. */
 	apply(key: MemoryKey, what: Removal, report: Forgotten): Promise<void>;
 }
 
@@ -162,7 +191,7 @@ export function createRemover(parts: RemovalParts): Remover {
 	}
 
 	/** Answers the summary and diary lines that were made of them. */
-	async function exchangesGone(key: MemoryKey, ids: string[], report: Forgotten): Promise<string[]> {
+	async function exchangesGone(key: MemoryKey, ids: string[], report: Forgotten, { passing }: Obstacles): Promise<string[]> {
 		const rows = (await store.exchangesOf(ids)).filter((row) => row.owner === key.owner && row.audience === key.audience);
 		const lines = new Set<string>();
 		const before: string[] = [];
@@ -173,16 +202,16 @@ export function createRemover(parts: RemovalParts): Remover {
 			}
 			await store.setExchangeBody(id, { id, at, channel, from: null, said: "", replied: "" });
 			await store.setExchanges([id], { state: "gone" });
-			await shortTerm.drop(row.conversationId, [id]);
+			await passing(() => shortTerm.drop(row.conversationId, [id]));
 			report.exchanges++;
 			report.memories += await removeEntries(key, { refs: [id] });
 			if (row.lineId) lines.add(row.lineId);
 		}
 		for (const lineId of lines) {
 			const left = (await store.exchangesOfLine(lineId)).filter((row) => row.state !== "gone").map((row) => row.exchange);
-			before.push(...(await rewriteLine(key, lineId, left.length === 0 ? "" : extract(left), report)));
+			before.push(...((await passing(() => rewriteLine(key, lineId, left.length === 0 ? "" : extract(left), report))) ?? []));
 		}
-		for (const at of new Set(rows.map((row) => row.exchange.at))) await rewriteDay(key, at);
+		for (const at of new Set(rows.map((row) => row.exchange.at))) await passing(() => rewriteDay(key, at));
 		return before;
 	}
 
@@ -196,36 +225,40 @@ export function createRemover(parts: RemovalParts): Remover {
 	}
 
 	/** Lines that nobody knows the source of (written by hand, imported, worded by a model) go when they say it again. */
-	async function linesGone(key: MemoryKey, teller: Teller, report: Forgotten): Promise<string[]> {
+	async function linesGone(key: MemoryKey, teller: Teller, report: Forgotten, { passing }: Obstacles): Promise<string[]> {
 		const before: string[] = [];
-		await workspace.update(
-			summaryPath(key.owner),
-			(text) =>
-				changeLines(text, (line) => {
-					if (!teller.repeats(line.text)) return undefined;
-					report.summaryLines++;
-					before.push(line.text);
-					return null;
-				}),
-			by,
+		await passing(() =>
+			workspace.update(
+				summaryPath(key.owner),
+				(text) =>
+					changeLines(text, (line) => {
+						if (!teller.repeats(line.text)) return undefined;
+						report.summaryLines++;
+						before.push(line.text);
+						return null;
+					}),
+				by,
+			),
 		);
 		for (const path of await diaryPages(key.owner)) {
 			const { text: whole } = await workspace.read(path);
 			if (!teller.repeats(whole)) continue;
-			await workspace.update(
-				path,
-				(text) =>
-					changeLines(text, (line) => {
-						if (!teller.repeats(line.text)) return undefined;
-						report.diaryLines++;
-						before.push(line.text);
-						return { ...line, text: removedMark };
-					}),
-				by,
+			await passing(() =>
+				workspace.update(
+					path,
+					(text) =>
+						changeLines(text, (line) => {
+							if (!teller.repeats(line.text)) return undefined;
+							report.diaryLines++;
+							before.push(line.text);
+							return { ...line, text: removedMark };
+						}),
+					by,
+				),
 			);
 			const head = /^---\n[\s\S]*?\n---/.exec(whole)?.[0] ?? "";
 			const at = instantOf(path.slice(-13, -3), options.timezone());
-			if (at !== null && teller.repeats(head)) await rewriteDay(key, at);
+			if (at !== null && teller.repeats(head)) await passing(() => rewriteDay(key, at));
 		}
 		return before;
 	}
@@ -241,17 +274,19 @@ export function createRemover(parts: RemovalParts): Remover {
 		}
 	}
 
-	async function plansGone(key: MemoryKey, teller: Teller): Promise<void> {
+	async function plansGone(key: MemoryKey, teller: Teller, { passing }: Obstacles): Promise<void> {
 		for (const conversationId of await store.conversationsOf(key)) {
 			const path = exchangesPath(conversationId).replace(/Memory\.json$/, "Plan.md");
 			if (!(await workspace.read(path)).exists) continue;
-			await workspace.update(
-				path,
-				(text) => {
-					const kept = text.split("\n").filter((row) => !teller.repeats(row));
-					return kept.length === text.split("\n").length ? null : kept.join("\n");
-				},
-				by,
+			await passing(() =>
+				workspace.update(
+					path,
+					(text) => {
+						const kept = text.split("\n").filter((row) => !teller.repeats(row));
+						return kept.length === text.split("\n").length ? null : kept.join("\n");
+					},
+					by,
+				),
 			);
 		}
 	}
@@ -275,17 +310,20 @@ export function createRemover(parts: RemovalParts): Remover {
 			const touched = (await store.messageTexts(asking)).filter((row) => teller.touches(row.text)).map((row) => row.id);
 			const messages = [...new Set([...what.messages, ...mates, ...touched])];
 			const said = (await store.messageTexts(messages)).map((row) => row.text);
-			const lines = await exchangesGone(key, [...new Set([...what.turns, ...what.exchanges, ...messages])], report);
+			const obstacles = createObstacles();
+			const { passing } = obstacles;
+			const lines = await exchangesGone(key, [...new Set([...what.turns, ...what.exchanges, ...messages])], report, obstacles);
 			for (const id of what.turns) await neverRemember(key, id);
 			if (what.facts.length > 0) {
-				lines.push(...(await linesGone(key, teller, report)));
+				lines.push(...(await linesGone(key, teller, report, obstacles)));
 				await entriesGone(key, teller, report);
-				await plansGone(key, teller);
+				await plansGone(key, teller, obstacles);
 			}
+			if (what.entries.length > 0) report.memories += await removeEntries(key, { ids: what.entries });
 			const whole = said.filter((text) => text.length >= leastCopy && (what.everything || teller.touches(text)));
 			const copies = [...new Set([...what.copies, ...what.facts, ...said.flatMap((text) => teller.sentences(text)), ...whole, ...lines])];
-			await people.forgetTexts(key.owner, copies);
-			if (what.facts.length > 0) await people.forgetLines(key.owner, teller.repeats);
+			await passing(() => people.forgetTexts(key.owner, copies));
+			if (what.facts.length > 0) await passing(() => people.forgetLines(key.owner, teller.repeats));
 			const exact = copies.filter((text) => text.length >= 6);
 			await scrubVersions((row) => exact.some((text) => row.includes(text)) || (what.facts.length > 0 && teller.repeats(row)));
 			for (const record of await store.redactTraces(key, copies, [...what.turns, ...what.asking]))
@@ -294,9 +332,10 @@ export function createRemover(parts: RemovalParts): Remover {
 			report.messages += (await store.messageTexts(messages)).length;
 			await store.redactMessages(messages);
 			// Last: a fact that is still there can be forgotten once more.
-			for (const id of what.factIds) if (await facts.remove(key, id)) report.facts++;
+			for (const id of what.factIds) if (await passing(() => facts.remove(key, id))) report.facts++;
 			vectors.forgetQuestions();
 			if (messages.length > 0) options.onRemoved?.(messages);
+			obstacles.raise();
 		},
 	};
 }

@@ -1,7 +1,7 @@
 /** A person goes, with all that is theirs. What is gone already is passed over, so that it may be begun again after a crash. */
 import { rm } from "node:fs/promises";
 import type { Forgotten } from "./admin.ts";
-import { type createRemover, leastCopy, nothing, type RemovalParts } from "./forget-apply.ts";
+import { createObstacles, type createRemover, leastCopy, type RemovalParts } from "./forget-apply.ts";
 import { parseLine } from "./lines.ts";
 import { exchangesPath, keyOfOwner, personFolder, summaryPath } from "./scope.ts";
 
@@ -21,9 +21,13 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 			return [...new Set([...known, ...lines].map((text) => text.trim()).filter((text) => text.length >= leastText))];
 		},
 
-		/** Removes everything of the owner; `texts` are what `textsOf` found before anything was removed. */
-		async remove(owner: string, texts: string[]): Promise<Forgotten> {
-			const report = nothing();
+		/**
+		 * Removes everything of the owner; `texts` are what `textsOf` found before anything was removed. A file that cannot be written stops
+		 * nothing else; when all else is done, it is thrown.
+		 */
+		async remove(owner: string, texts: string[], report: Forgotten): Promise<void> {
+			const obstacles = createObstacles();
+			const { passing } = obstacles;
 			const key = keyOfOwner(owner);
 			const conversations = await store.conversationsOf(key);
 			report.facts = (await facts.history(key)).length;
@@ -39,6 +43,7 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 				await store.redactMessages(ids);
 				report.messages += ids.length;
 			}
+			await store.redactPlaces(key);
 			report.exchanges = (await store.removeOwner(owner)) - report.facts - report.memories;
 			await removeEntries(key, { refs: [] });
 			for (const conversationId of conversations) {
@@ -51,14 +56,15 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 			}
 			report.summaryLines = (await workspace.read(summaryPath(owner))).text.split("\n").filter((row) => parseLine(row)).length;
 			if (owner === "master") await workspace.remove(summaryPath(owner));
-			else await rm(await workspace.resolve(personFolder(owner)), { recursive: true, force: true });
-			await facts.removeOwner(owner);
-			await people.forgetPerson(owner);
+			else if (!(await workspace.remove(personFolder(owner))))
+				await passing(async () => rm(await workspace.resolve(personFolder(owner)), { recursive: true, force: true }));
+			await passing(() => facts.removeOwner(owner));
+			await passing(() => people.forgetPerson(owner));
 			await remover.scrubVersions((row) => texts.some((text) => row.includes(text)));
 			await store.redactTraces(key, texts, []);
 			await remover.unlog(texts);
 			vectors.forgetQuestions();
-			return report;
+			obstacles.raise();
 		},
 	};
 }

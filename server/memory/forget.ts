@@ -7,7 +7,7 @@ import type { FactRow, JobRow, MemoryKey } from "../store/memory-store.ts";
 import type { Forgotten, MemoryAdmin } from "./admin.ts";
 import type { Background } from "./background.ts";
 import { normOf } from "./fact-rules.ts";
-import { createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
+import { createObstacles, createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
 import { createPersonRemover } from "./forget-person.ts";
 import { createTeller, type Teller } from "./forget-words.ts";
 import { addToDiary, shortHash } from "./lines.ts";
@@ -39,13 +39,14 @@ const empty: Removal = {
 	copies: [],
 	open: [],
 	everything: false,
+	entries: [],
 	person: false,
 };
 const long = (texts: string[]): string[] => [...new Set(texts.filter((text) => text.trim().length >= leastCopy))];
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export function createForget(parts: ForgetParts): Forgetting {
-	const { options, background, facts, vectors, removeEntries } = parts;
+	const { options, background, facts } = parts;
 	const { store, workspace, clock } = options;
 	const remover = createRemover(parts);
 	const person = createPersonRemover(parts, remover);
@@ -60,27 +61,28 @@ export function createForget(parts: ForgetParts): Forgetting {
 		for (const id of what.open) held.set(id, [...(held.get(id) ?? []), { teller, everything: what.everything }]);
 	}
 
-	/** Before anything is changed: what goes stands in a job, and turns that run are held. */
-	async function note(key: MemoryKey, what: Removal): Promise<{ name: string; position: number | null }> {
+	/** Notes it and holds turns that run, before anything is changed; does it; leaves the job waiting for turns that have not ended. */
+	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
 		const now = clock.now();
 		const name = `forget:${options.newId()}`;
 		hold(what);
 		await store.addJob({ ...key, key: name, kind: "forget", conversationId: null, payload: what, notBefore: now, createdAt: now });
-		return { name, position: await store.jobPosition(name) };
-	}
-
-	/** The job ends, or waits for turns that have not ended. */
-	async function done(position: number | null, what: Removal): Promise<void> {
+		await perform(key, name, what, report);
+		const position = await store.jobPosition(name);
 		if (position === null) return;
 		if (what.open.length === 0) await store.finishJob(position);
 		else await store.setJobPayload(position, afterwards(what));
 	}
 
-	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
-		const noted = await note(key, what);
-		await remover.apply(key, what, report);
-		if (report.diaryLines === 0) await markDay(key.owner, shortHash(noted.name));
-		await done(noted.position, what);
+	/** Does what is noted. Done twice, it changes nothing more. */
+	async function perform(key: MemoryKey, name: string, what: Removal, report: Forgotten): Promise<void> {
+		// What is on its way to a table or a log would come after its forgetting.
+		await options.settle?.();
+		if (what.person) await person.remove(key.owner, what.copies, report);
+		else await remover.apply(key, what, report);
+		const something = Object.values(report).some((count) => count > 0);
+		// What is removed is removed, also where the page cannot say so.
+		if (what.person ? something : report.diaryLines === 0) await createObstacles().passing(() => markDay(key.owner, shortHash(name)));
 	}
 
 	/** The day's page says that something was removed. */
@@ -107,11 +109,9 @@ export function createForget(parts: ForgetParts): Forgetting {
 	async function resume(job: JobRow): Promise<boolean> {
 		const what = { ...empty, ...(job.payload as Partial<Removal>) };
 		const rest = afterwards(what);
-		if (what.person) {
-			await person.remove(job.owner, what.copies);
-			await store.setJobPayload(job.position, rest);
-		} else if (what.turns.length + what.messages.length + what.exchanges.length + what.factIds.length + what.asking.length > 0) {
-			await remover.apply(job, what, nothing());
+		const noted = [what.turns, what.messages, what.exchanges, what.factIds, what.asking, what.entries];
+		if (what.person || noted.some((ids) => ids.length > 0)) {
+			await perform(job, job.key, what, nothing());
 			await store.setJobPayload(job.position, rest);
 		}
 		if (rest.open.length === 0) return true;
@@ -217,6 +217,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 		await carryOut(
 			key,
 			{
+				...empty,
 				...told,
 				facts: versions.map((one) => one.text),
 				factIds,
@@ -277,9 +278,8 @@ export function createForget(parts: ForgetParts): Forgetting {
 			if (!entry) continue;
 			if (entry.source === "fact" && entry.ref) return forgetFact(entry.ref, key);
 			const report = (entry.source === "conversation" && entry.ref ? await forgetMessage(entry.ref, key) : null) ?? nothing();
-			if (entry.source === "summary" && entry.ref) await remover.rewriteLine(key, entry.ref, "", report);
-			report.memories += await removeEntries(key, { ids: [id] });
-			vectors.forgetQuestions();
+			const lines = entry.source === "summary" && entry.ref ? await remover.rewriteLine(key, entry.ref, "", report) : [];
+			await carryOut(key, { ...empty, entries: [id], copies: long([entry.text, ...lines]) }, report);
 			return report;
 		}
 		return null;
@@ -287,17 +287,10 @@ export function createForget(parts: ForgetParts): Forgetting {
 
 	async function forgetPerson(owner: string): Promise<Forgotten> {
 		const key = keyOfOwner(owner);
-		const what = {
-			...empty,
-			copies: await person.textsOf(owner),
-			open: await store.unfinishedTurns(key, null),
-			everything: true,
-			person: true,
-		};
-		const noted = await note(key, what);
-		const report = await person.remove(owner, what.copies);
-		await markDay(owner, shortHash(noted.name));
-		await done(noted.position, what);
+		const report = nothing();
+		const copies = await person.textsOf(owner);
+		const open = await store.unfinishedTurns(key, null);
+		await carryOut(key, { ...empty, copies, open, everything: true, person: true }, report);
 		return report;
 	}
 

@@ -62,6 +62,8 @@ export interface MemoryOptions {
 	flushMs?: number;
 	/** How long a turn waits for its memories. Default 1,500. */
 	recallMs?: number;
+	/** Writes what is on its way to tables and log files, so that forgetting finds it there. */
+	settle?(): Promise<void>;
 	/** Messages were blanked in the log: pages that show them need to know. */
 	onRemoved?(messageIds: string[]): void;
 	/** Called when a person should know of a damaged file or of vectors being made again. */

@@ -194,6 +194,8 @@ export interface MemoryStore {
 	 * `texts` (steps, tool calls, recall, plans, approvals, recorded model calls, events, titles). Answers the record ids of blanked tool calls.
 	 */
 	redactTraces(key: MemoryKey, texts: string[], turnIds: string[]): Promise<string[]>;
+	/** Blanks every recorded model call, event, title and preview of the owner's places: for an owner who is forgotten whole. */
+	redactPlaces(key: MemoryKey): Promise<void>;
 	/** Turns (of these ids, or all of the owner's) that have not ended or whose answer has not left. */
 	unfinishedTurns(key: MemoryKey, ids: string[] | null): Promise<string[]>;
 	/** The owner's turns in which the tool `forget` was called with one of these words in its arguments. */
@@ -204,7 +206,7 @@ export interface MemoryStore {
 	forgetJobs(): Promise<JobRow[]>;
 	/** Notes what is left of a job. */
 	setJobPayload(position: number, payload: unknown): Promise<void>;
-	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs. Answers how many rows. */
+	/** Everything of this owner goes: exchanges, memories, vectors, cache, facts, jobs other than forgetting. Answers how many rows. */
 	removeOwner(owner: string): Promise<number>;
 	/** Every key that has rows. */
 	owners(): Promise<MemoryKey[]>;

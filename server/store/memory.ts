@@ -407,6 +407,7 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 					.updateTable("memory_exchanges")
 					.set({ body: "{}", state: "gone" })
 					.where("owner", "=", owner)
+					.where("body", "!=", "{}")
 					.executeTakeFirst();
 				removed += Number(gone.numUpdatedRows);
 				removed += Number((await trx.deleteFrom("memory_facts").where("owner", "=", owner).executeTakeFirst()).numDeletedRows);

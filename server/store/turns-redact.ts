@@ -50,7 +50,7 @@ function placesOf(key: MemoryKey): RawBuilder<unknown> {
 
 export function turnRedaction(
 	db: Kysely<Database>,
-): Pick<MemoryStore, "redactTraces" | "unfinishedTurns" | "turnsForgetting" | "factCalls" | "messagesIn"> {
+): Pick<MemoryStore, "redactTraces" | "redactPlaces" | "unfinishedTurns" | "turnsForgetting" | "factCalls" | "messagesIn"> {
 	/** Runs `work` on every stretch of a table's rows. */
 	async function stretches(table: "calls" | "events", work: (from: number, to: number) => Promise<void>): Promise<void> {
 		const column = sql.ref(table === "calls" ? "position" : "seq");
@@ -138,6 +138,21 @@ export function turnRedaction(
 					and id in (${placesOf(key)}) and instr(${whole}, substr(preview, 1, 40)) > 0`.execute(db);
 			}
 			return [...records];
+		},
+
+		async redactPlaces(key) {
+			const places = placesOf(key);
+			await sql`update conversations set preview = null, title = '', titled = 0 where id in (${places})`.execute(db);
+			await stretches("calls", async (from, to) => {
+				await sql`update calls set request = ${markJson}, response = null where position > ${from} and position <= ${to}
+					and request <> ${markJson} and (conversation_id in (${places}) or (conversation_id is null and person_id = ${key.owner}))`.execute(
+					db,
+				);
+			});
+			await stretches("events", async (from, to) => {
+				await sql`delete from events where seq > ${from} and seq <= ${to} and type not in ('turn', 'message')
+					and conversation_id in (${places})`.execute(db);
+			});
 		},
 
 		async unfinishedTurns(key, ids) {

@@ -51,9 +51,12 @@ export class WorkspaceConflict extends Error {
 
 /** A write that is never allowed: SOUL.md by anybody but a person. */
 export class WorkspaceRefused extends Error {
-	constructor(message: string) {
+	/** What stands at the path is no file: a folder, a pipe. It holds no text. */
+	readonly noFile: boolean;
+	constructor(message: string, noFile = false) {
 		super(message);
 		this.name = "WorkspaceRefused";
+		this.noFile = noFile;
 	}
 }
 
@@ -122,6 +125,11 @@ function isReadOnly(place: string): boolean {
 	} catch (error) {
 		return isForbidden(error);
 	}
+}
+
+function notAFile(file: WorkspaceFile, place: string): WorkspaceRefused {
+	const found = statSync(place, { throwIfNoEntry: false });
+	return new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`, found !== undefined && !found.isFile());
 }
 
 export interface WorkspaceOptions {
@@ -289,7 +297,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 			const { file, crlf, bom, stamp, place } = await load(path);
 			const isSoul = basename(place).toLowerCase() === "soul.md" && dirname(place) === (await containedPath(paths.workspace, "."));
 			if (isSoul && how.by !== "person") throw new WorkspaceRefused("SOUL.md is changed by people only");
-			if (file.exists && file.version === null) throw new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`);
+			if (file.exists && file.version === null) throw notAFile(file, place);
 			if (how.base !== undefined && how.base !== file.version) throw new WorkspaceConflict(file.path, file.version);
 			if (file.version === version) return file;
 			// Replacing it would be possible wherever its folder may be written: whoever made it read-only meant otherwise.
@@ -405,8 +413,8 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 		update: (path, change, how) =>
 			inTurn(nameOf(path), async () => {
 				for (let attempt = 1; ; attempt++) {
-					const { file } = await load(path);
-					if (file.exists && file.version === null) throw new WorkspaceRefused(file.problem ?? `${file.path} cannot be written`);
+					const { file, place } = await load(path);
+					if (file.exists && file.version === null) throw notAFile(file, place);
 					const text = change(file.text);
 					if (text === null) return file;
 					try {

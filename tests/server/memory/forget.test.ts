@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
@@ -96,6 +96,80 @@ describe("forget", () => {
 		// A late repeat of what was forgotten is not taken in again.
 		await again.memory.remember(privately(), exchange(at, "my secret word is markplatypus"));
 		expect(JSON.stringify(await again.memory.history(privately()))).not.toContain("platypus");
+	});
+
+	it("a person, also when the process dies on the way: it is noted first and finished at the next start", async () => {
+		let dies = true;
+		const test = await make({
+			settle: async () => {
+				if (dies) throw new Error("the process dies here");
+			},
+		});
+		await talk(test, 2, 80);
+		await test.memory.addFact(master, { text: "The secret word is markplatypus" });
+		await test.memory.importEntries([{ text: "imported of a markplatypus", at: start }]);
+		test.db.raw
+			.prepare(
+				"insert into calls (id, person_id, source, model, model_name, at, attempt, state, request) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done', ?)",
+			)
+			.run(JSON.stringify({ input: ["imported of a markplatypus"] }));
+		await expect(test.memory.forget({ person: "master" })).rejects.toThrow("dies here");
+		expect(await everything(test)).toContain("markplatypus");
+		dies = false;
+		test.now.value += 60_000;
+		const again = await test.restart();
+		open.push(again);
+		await again.memory.settled();
+		expect(await everything(again)).not.toContain("platypus");
+		expect(await again.memory.facts(master)).toEqual([]);
+		expect((await again.workspace.read("diary/2026-11-30.md")).text).toContain("removed on request");
+		// Once more, and somebody whom nobody knows: nothing to remove, nothing made.
+		expect(Object.values((await again.memory.forget({ person: "nobody" })) ?? {})).toEqual([0, 0, 0, 0, 0, 0]);
+		expect(await again.workspace.list("people/nobody")).toEqual([]);
+	});
+
+	it.each(["MASTER.md", "people/master/SUMMARY.md", "diary/2026-11-30.md", "conversations/c1/Memory.json", "Fact.md"])(
+		"a folder in place of a file (%s) stops nothing",
+		async (path) => {
+			const test = await make();
+			await talk(test, 12, 12);
+			if (path !== "Fact.md") await test.memory.addFact(master, { text: "The secret word is markplatypus", messageId: "m12" });
+			const place = join(test.workspace.paths.workspace, path);
+			await rm(place, { force: true });
+			await mkdir(place, { recursive: true });
+			expect(await test.memory.forget({ messageId: "m12" })).toMatchObject({ messages: 1, facts: path === "Fact.md" ? 0 : 1 });
+			expect(await everything(test)).not.toContain("markplatypus");
+			expect(await test.store.forgetJobs()).toEqual([]);
+		},
+	);
+
+	it("a file that is read-only stops nothing else, is said, and loses its lines when it may be written", async () => {
+		const test = await make();
+		await talk(test, 12, 12);
+		await test.memory.updatePerson("master", { text: "my secret word is markplatypus" }, "test");
+		const place = join(test.workspace.paths.workspace, "MASTER.md");
+		await chmod(place, 0o400);
+		await expect(test.memory.forget({ messageId: "m12" })).rejects.toThrow("MASTER.md is read-only");
+		expect((await test.store.messageTexts(["m12"])).length).toBe(0);
+		expect(JSON.stringify(test.db.raw.prepare("select request from calls").all())).not.toContain("platypus");
+		await chmod(place, 0o600);
+		test.now.value += 60_000;
+		await test.memory.settled();
+		expect(await everything(test)).not.toContain("markplatypus");
+	});
+
+	it("an imported memory, with what was recorded when its vector was made", async () => {
+		const test = await make();
+		await talk(test, 1, 1);
+		await test.memory.importEntries([{ text: "imported of a markpangolin", at: start }]);
+		test.db.raw
+			.prepare(
+				"insert into calls (id, person_id, source, model, model_name, at, attempt, state, request) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done', ?)",
+			)
+			.run(JSON.stringify({ input: ["imported of a markpangolin"] }));
+		const [entry] = (await test.memory.search(master, "markpangolin")).keyword;
+		expect(await test.memory.forget({ entryId: entry?.id ?? "" })).toMatchObject({ memories: 1 });
+		expect(await everything(test)).not.toContain("markpangolin");
 	});
 
 	it("a fact, by its id, and never another person's", async () => {
