@@ -74,6 +74,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 	const waiters = createWaiters();
 	/** Replies without tools that have not been shown yet, by outbox id. */
 	const fresh = new Map<string, MessageRow>();
+	/** Messages that take others back are stored one after the other in each conversation. */
+	const takingBack = new Map<string, Promise<unknown>>();
 	let closing = false;
 
 	const delivery = createDelivery({
@@ -262,6 +264,17 @@ export function createGateway(options: GatewayOptions): Gateway {
 			await new Promise((resolve) => setTimeout(resolve, 5));
 	}
 
+	function inOrder<T>(conversationId: string, work: () => Promise<T>): Promise<T> {
+		const mine = (takingBack.get(conversationId) ?? Promise.resolve()).then(work);
+		const over = mine
+			.catch(() => undefined)
+			.finally(() => {
+				if (takingBack.get(conversationId) === over) takingBack.delete(conversationId);
+			});
+		takingBack.set(conversationId, over);
+		return mine;
+	}
+
 	async function stop(conversationId: string): Promise<boolean> {
 		let any = false;
 		for (const turn of await store.turns.open(conversationId)) {
@@ -287,25 +300,32 @@ export function createGateway(options: GatewayOptions): Gateway {
 			if (submission.text.trim() === "" && submission.attachments.length === 0)
 				throw new GatewayError("empty-message", "the message has neither text nor attachments");
 			const attachments = await attachmentsOf(submission.attachments);
-			if (submission.replaces) {
-				const replaced = await store.messages.get(submission.replaces);
-				if (replaced?.conversationId !== conversation.id)
-					throw new GatewayError("message-not-found", `there is no message ${submission.replaces} in this conversation`);
-				await stop(conversation.id);
-			}
 			const id = newId();
-			return take(master, conversation, {
-				id,
-				channel: conversation.channel,
-				account: conversation.address.account,
-				externalId: submission.clientId ? `${conversation.id}:${submission.clientId}` : id,
-				origin: "human",
-				address: conversation.address,
-				model: submission.model,
-				limits: submission.limits,
-				message: { id, text: submission.text, from: null, at: clock.now(), attachments, notes: [] },
-				clientId: submission.clientId,
-				replaces: submission.replaces,
+			const externalId = submission.clientId ? `${conversation.id}:${submission.clientId}` : id;
+			const { channel } = conversation;
+			const { account } = conversation.address;
+			const enter = () =>
+				take(master, conversation, {
+					id,
+					channel,
+					account,
+					externalId,
+					origin: "human",
+					address: conversation.address,
+					model: submission.model,
+					limits: submission.limits,
+					message: { id, text: submission.text, from: null, at: clock.now(), attachments, notes: [] },
+					clientId: submission.clientId,
+					replaces: submission.replaces,
+				});
+			if (!submission.replaces) return enter();
+			const replaced = await store.messages.get(submission.replaces);
+			if (replaced?.conversationId !== conversation.id)
+				throw new GatewayError("message-not-found", `there is no message ${submission.replaces} in this conversation`);
+			return inOrder(conversation.id, async () => {
+				// Sent once more because its acknowledgement was lost, it must not stop its own answer.
+				if (!(await store.inbox.knows(channel, account, externalId))) await stop(conversation.id);
+				return enter();
 			});
 		},
 

@@ -179,5 +179,10 @@ export function createInbox(db: Kysely<Database>, write: Write, newId: () => str
 			const row = await db.selectFrom("inbox").select(["turn_id", "state"]).where("id", "=", messageId).executeTakeFirst();
 			return row ? { turnId: row.turn_id, state: row.state } : null;
 		},
+
+		async knows(channel, account, externalId) {
+			const known = "select 1 from inbox where channel = ? and account = ? and external_id = ?";
+			return (await first(db, known, channel, account, externalId)) !== undefined;
+		},
 	};
 }

@@ -261,6 +261,8 @@ export interface InboxStore {
 	waiting(): Promise<{ people: number; background: number }>;
 	/** The final state of the row of a message: its turn and whether it is finished. */
 	outcome(messageId: string): Promise<{ turnId: string; state: InboxRow["state"] } | null>;
+	/** True when a message with this external id has been stored. */
+	knows(channel: string, account: string, externalId: string): Promise<boolean>;
 }
 
 export interface TurnStore {

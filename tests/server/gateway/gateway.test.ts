@@ -238,6 +238,31 @@ describe("edit and resend", () => {
 		expect(JSON.stringify(model.requests[1]?.messages)).not.toContain("old");
 		expect((await to.store.messages.list(id, { limit: 10 })).map((row) => row.text)).toEqual(["new question", "new answer"]);
 	});
+
+	it("sent once more with the same client id does not stop its own answer, however the two overlap", async () => {
+		const hold = gate();
+		const to = await start({ model: gated([{ text: "old answer" }, { text: "new answer", gate: hold }]) });
+		const { id } = await to.gateway.createConversation(null, "web");
+		const first = await submit(to, id, "old question");
+		await answer(to, first.messageId);
+		const edit = () =>
+			to.gateway.submit({
+				conversationId: id,
+				text: "new question",
+				attachments: [],
+				model: null,
+				clientId: "edit",
+				limits: {},
+				replaces: first.messageId,
+			});
+		const [one, two] = await Promise.all([edit(), edit()]);
+		await hold.reached;
+		const three = await edit();
+		expect([two, three]).toEqual([one, one].map((sent) => ({ ...sent, duplicate: true })));
+		hold.open();
+		await answer(to, one.messageId);
+		expect((await to.store.messages.list(id, { limit: 10 })).map((row) => row.text)).toEqual(["new question", "new answer"]);
+	});
 });
 
 describe("a crash", () => {
