@@ -37,6 +37,8 @@ export function createLiveSocket(
 	let topics: Set<string> | null = null;
 	let alive = true;
 	let corked = false;
+	/** Size of the frame under way that alone may exceed what may wait: a long answer is no sign of a slow socket. */
+	let large = 0;
 	let malformed = 0;
 	let pending = 0;
 	/** Sends of one conversation are stored in the order they came. */
@@ -72,8 +74,14 @@ export function createLiveSocket(
 	function put(frame: LiveFrame, data: Buffer, sent?: () => void): void {
 		lastSeq = frame.seq;
 		together();
-		socket.send(data, { binary: false }, sent ? () => sent() : undefined);
-		if (socket.bufferedAmount > bufferBytes) {
+		const alone = large === 0 && data.length > bufferBytes / 4;
+		if (alone) large = data.length;
+		const done = () => {
+			if (alone) large = 0;
+			sent?.();
+		};
+		socket.send(data, { binary: false }, alone || sent ? done : undefined);
+		if (socket.bufferedAmount - large > bufferBytes) {
 			log.warn("live.too-slow", { bufferedBytes: socket.bufferedAmount });
 			end(1013, "too slow");
 		}
@@ -95,15 +103,16 @@ export function createLiveSocket(
 		offer(frame, () => Buffer.from(JSON.stringify(frame)));
 	}
 
-	/** Sends a list; waits for the socket after each batch, so that a long past does not count as slowness. */
+	/** Sends a list; waits for the socket now and then, so that a long past does not count as slowness. */
 	async function catchUp(frames: Iterable<{ frame: LiveFrame; encoded: () => Buffer }>): Promise<void> {
 		let count = 0;
 		for (const { frame, encoded } of frames) {
 			if (state === "closed") return;
 			if (frame.seq <= lastSeq || !wants(frame)) continue;
 			count += 1;
-			if (count % BATCH !== 0) put(frame, encoded());
-			else await new Promise<void>((resolve) => put(frame, encoded(), resolve));
+			const data = encoded();
+			if (count % BATCH !== 0 && socket.bufferedAmount + data.length < bufferBytes / 4) put(frame, data);
+			else await new Promise<void>((resolve) => put(frame, data, resolve));
 		}
 	}
 

@@ -244,6 +244,24 @@ describe("a live socket", () => {
 		await quick.frame("status");
 	});
 
+	it("that reads gets what is larger than all that may wait, live and when it comes back", async () => {
+		const conversation = await start({ live: { bufferBytes: 200_000 } });
+		const client = await open();
+		const before = client.frames.at(-1)?.seq ?? 0;
+		const long = (turnId: string) => ({ type: "delta", conversation, turnId, text: "x".repeat(6_000_000) }) as const;
+		house.bus.publish(long("t1"));
+		house.bus.publish({ type: "status", status: {} });
+		await client.frame("status");
+		house.bus.publish(long("t2"));
+		for (let n = 0; n < 100; n++) house.bus.publish({ type: "delta", conversation, turnId: "t3", text: "y".repeat(40_000) });
+		const back = await connect(port);
+		clients.push(back);
+		back.send({ type: "hello", since: before });
+		await back.frame("hello");
+		expect(deltasOf(back.frames)).toBe(`${"x".repeat(12_000_000)}${"y".repeat(4_000_000)}`);
+		expect(rising(back.frames)).toBe(true);
+	});
+
 	it("is ended when it does not answer pings", async () => {
 		await start({ live: { pingMs: 250 } });
 		const well = await open();
