@@ -1,5 +1,5 @@
 /** Puts streamed chunks (or one plain completion) together to an answer, deciding by what is there. */
-import type { ModelReply, ToolCall } from "../model.ts";
+import { ModelError, type ModelReply, type ToolCall } from "../model.ts";
 
 export interface RawUsage {
 	inputTokens: number;
@@ -22,7 +22,7 @@ export interface Collected {
 }
 
 export interface Collector {
-	/** Takes one parsed chunk; answers the text it brought. Throws `StreamError` for an error object. */
+	/** Takes one parsed chunk; answers the text it brought. Throws `StreamError` for an error object, `ModelError` when the answer has no end. */
 	add(chunk: unknown): Delta;
 	/** `[DONE]` came. */
 	done(): void;
@@ -46,6 +46,9 @@ export class StreamError extends Error {
 	}
 }
 
+/** No model's answer is this long, thinking and arguments included: a server that goes on and on must not fill the memory. */
+const MOST_CHARS = 8_000_000;
+
 interface Open {
 	id: string;
 	index: number | null;
@@ -64,6 +67,7 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 	let usage: RawUsage | null = null;
 	let ended = false;
 	let started = false;
+	let chars = 0;
 
 	function toolCall(raw: unknown, whole: boolean): void {
 		if (!isObject(raw)) return;
@@ -84,6 +88,7 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 			else if (call.arguments === "" && !known.has(call.name)) call.name += name;
 		}
 		call.arguments += text;
+		chars += text.length;
 		if (isObject(raw.extra_content)) call.extra = raw.extra_content;
 	}
 
@@ -136,6 +141,8 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 				// Old completion servers.
 				if (!part && typeof choice.text === "string") delta.text += choice.text;
 			}
+			chars += delta.text.length + delta.reasoning.length;
+			if (chars > MOST_CHARS) throw new ModelError("protocol", "the server sent an answer that is too large");
 			if (delta.text !== "" || delta.reasoning !== "" || calls.length > 0 || finish !== null) started = true;
 			return delta;
 		},

@@ -8,8 +8,10 @@ export interface BodyReader {
 	end(): Frame[];
 }
 
-/** A plain JSON body is collected up to this size. */
-const MOST_JSON = 32 * 1024 * 1024;
+/** A line, or a body that is one JSON document, is collected up to this size. */
+const MOST_CHARS = 32 * 1024 * 1024;
+
+const LINE_END = /[\r\n]/;
 
 /**
  * Lines end with LF, CRLF or CR; comments, `event:`, `id:` and empty `data:` lines are nothing; the last line may lack its end; characters may
@@ -18,16 +20,26 @@ const MOST_JSON = 32 * 1024 * 1024;
 export function createBodyReader(): BodyReader {
 	const decoder = new StringDecoder("utf8");
 	let rest = "";
+	/** Pieces of a line whose end has not come: joined once, because a line may come in thousands of them. */
+	let pieces: string[] = [];
+	let waiting = 0;
 	let kind: "unknown" | "events" | "document" = "unknown";
 	/** Data lines that did not parse alone: JSON may be spread over several lines of one event. */
 	let open = "";
 
+	function join(last: string): void {
+		rest = pieces.length === 0 ? rest + last : rest + pieces.join("") + last;
+		pieces = [];
+		waiting = 0;
+	}
+
 	function lines(final: boolean): Frame[] {
 		const frames: Frame[] = [];
 		let from = 0;
+		let carriage = rest.indexOf("\r");
 		for (;;) {
 			const feed = rest.indexOf("\n", from);
-			const carriage = rest.indexOf("\r", from);
+			if (carriage >= 0 && carriage < from) carriage = rest.indexOf("\r", from);
 			let end = feed;
 			if (carriage >= 0 && (feed < 0 || carriage < feed)) end = carriage;
 			if (end < 0) break;
@@ -83,12 +95,7 @@ export function createBodyReader(): BodyReader {
 			rest = start;
 		}
 		if (kind === "events") return lines(final);
-		if (!final) {
-			if (rest.length <= MOST_JSON) return [];
-			rest = "";
-			return [{ type: "broken", what: "an answer that is too large" }];
-		}
-		if (rest === "") return [];
+		if (!final || rest === "") return [];
 		return document(rest);
 	}
 
@@ -106,11 +113,23 @@ export function createBodyReader(): BodyReader {
 
 	return {
 		push(bytes) {
-			rest += decoder.write(bytes);
+			const piece = decoder.write(bytes);
+			waiting += piece.length;
+			if (rest.length + waiting > MOST_CHARS) {
+				rest = "";
+				join("");
+				return [{ type: "broken", what: "an answer that is too large" }];
+			}
+			// A CR at the end of what waits may be a line's end.
+			if (kind !== "unknown" && !LINE_END.test(piece) && !rest.endsWith("\r")) {
+				pieces.push(piece);
+				return [];
+			}
+			join(piece);
 			return decide(false);
 		},
 		end() {
-			rest += decoder.end();
+			join(decoder.end());
 			if (kind === "events" && rest !== "") rest += "\n";
 			const frames = decide(true);
 			if (kind === "events" && rest !== "") {

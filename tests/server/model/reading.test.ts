@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createCollector } from "../../../server/model/openai/collect.ts";
+import { createBodyReader } from "../../../server/model/openai/sse.ts";
 import { type Behaviour, type FakeOpenAI, startFakeOpenAI } from "../../fakes/openai-server.ts";
 import { ask, entry, run, type Setup, setUp, tool } from "./setup.ts";
 
@@ -60,6 +62,30 @@ describe("reading streams tolerantly", () => {
 	it("reads JSON that one event spreads over several lines", async () => {
 		const body = `data: {"choices":[{"index":0,\ndata: "delta":{"content":"x"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`;
 		expect((await answer({ body, contentType: "text/event-stream" })).text).toBe("x");
+	});
+
+	it("reads a line that comes in a great many pieces without going through it again at each", () => {
+		const reader = createBodyReader();
+		const word = Buffer.from("x".repeat(1_024));
+		const frames = [...reader.push(Buffer.from('data: {"text":"'))];
+		for (let n = 0; n < 6_000; n++) frames.push(...reader.push(word));
+		frames.push(...reader.push(Buffer.from('"}\r')), ...reader.push(Buffer.from("\n\r\ndata: [DONE]\n")));
+		expect(frames.map((frame) => frame.type)).toEqual(["data", "done"]);
+		expect((frames[0] as { value: { text: string } }).value.text.length).toBe(1_024 * 6_000);
+	});
+
+	it("gives up an answer that has no end, in one line and in many", async () => {
+		const reader = createBodyReader();
+		const word = Buffer.from("x".repeat(1_000_000));
+		const frames = Array.from({ length: 40 }, () => reader.push(word)).flat();
+		expect(frames).toContainEqual({ type: "broken", what: "an answer that is too large" });
+
+		const collector = createCollector({ has: () => true });
+		const more = () =>
+			collector.add(chunk({ tool_calls: [{ index: 0, id: "a", function: { name: "now", arguments: "x".repeat(1_000_000) } }] }));
+		expect(() => {
+			for (let n = 0; n < 20; n++) more();
+		}).toThrow("too large");
 	});
 
 	it("survives null and missing choices, deltas and contents", async () => {
