@@ -37,6 +37,8 @@ export interface BackgroundParts {
 	applyFact(job: JobRow): Promise<void>;
 	/** False while it waits for a turn to end. */
 	forget(job: JobRow): Promise<boolean>;
+	/** Called when what was to be forgotten is gone. */
+	forgotten(): Promise<void>;
 	/** Called on every tick: expiry and the like. */
 	tick(): Promise<void>;
 }
@@ -221,6 +223,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 				return;
 			}
 			await store.finishJob(job.position);
+			if (job.kind === "forget") await parts.forgotten();
 		} catch (error) {
 			if (stopping.signal.aborted) {
 				await store.retryJob(job.position, "stopped", 0);

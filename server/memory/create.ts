@@ -102,8 +102,13 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		addEntries,
 		applyFact: (job) => facts.apply(job),
 		forget: (job) => forgetting.resume(job),
+		async forgotten() {
+			await forgetting.tidy();
+			sync();
+		},
 		async tick() {
 			await facts.expire();
+			await forgetting.tidy();
 			vectors.wake();
 		},
 	});

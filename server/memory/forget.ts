@@ -24,6 +24,8 @@ export interface Forgetting extends Pick<MemoryAdmin, "forget"> {
 	load(): Promise<void>;
 	/** True for an exchange that says what was forgotten while its turn ran: it must not become a memory. */
 	refuses(exchange: Exchange): boolean;
+	/** What was removed leaves the database's log as well: after a forgetting, and again later where a reader held it back. */
+	tidy(): Promise<void>;
 	/** Does a noted job. False while a turn that it waits for has not ended. */
 	resume(job: JobRow): Promise<boolean>;
 }
@@ -53,6 +55,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 	const by = { by: "person", reason: "forgotten" } as const;
 	/** Turns that ran while something was forgotten, by id, until they have been looked at. */
 	const held = new Map<string, { teller: Teller; everything: boolean }[]>();
+	let soiled = false;
 
 	const same = (one: MemoryKey, two: MemoryKey): boolean => one.owner === two.owner && one.audience === two.audience;
 
@@ -72,10 +75,16 @@ export function createForget(parts: ForgetParts): Forgetting {
 		if (position === null) return;
 		if (what.open.length === 0) await store.finishJob(position);
 		else await store.setJobPayload(position, afterwards(what));
+		await tidy();
+	}
+
+	async function tidy(): Promise<void> {
+		if (soiled) soiled = !(await store.scrub());
 	}
 
 	/** Does what is noted. Done twice, it changes nothing more. */
 	async function perform(key: MemoryKey, name: string, what: Removal, report: Forgotten): Promise<void> {
+		soiled = true;
 		// What is on its way to a table or a log would come after its forgetting.
 		await options.settle?.();
 		if (what.person) await person.remove(key.owner, what.copies, report);
@@ -130,6 +139,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 			nothing(),
 		);
 		for (const id of rest.open) held.delete(id);
+		soiled = true;
 		return true;
 	}
 
@@ -296,6 +306,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 
 	return {
 		resume,
+		tidy,
 		async load() {
 			for (const job of await store.forgetJobs()) hold({ ...empty, ...(job.payload as Partial<Removal>) });
 		},

@@ -99,6 +99,7 @@ export function createEngine(options: EngineOptions, cutter = createCutter()): E
 		async sync(model: string, limit: number): Promise<SyncState> {
 			return guarded(() => {
 				const behind = take(model, limit);
+				if (behind <= 0 && index.soiled()) index.scrub();
 				const state = { behind, rebuilt };
 				rebuilt = null;
 				return state;

@@ -62,6 +62,10 @@ export interface MemoryIndex {
 	setLastSeq(seq: number, id: string): void;
 	/** Drops the signs of other models. */
 	useModel(model: string): void;
+	/** True when something was dropped since the last `scrub`, by whatever process. */
+	soiled(): boolean;
+	/** Takes the words of dropped entries out of the file: until then they stand in segments that are not merged yet. */
+	scrub(): void;
 	/** In how many memories of the scope the term is. */
 	frequency(scope: ScopeStats, term: string): number;
 	match(scope: ScopeStats, terms: string[], limit: number): number[];
@@ -90,6 +94,7 @@ function open(file: string): SQLite.Database {
 	// A power cut may tear this file; then it is made again.
 	db.pragma("synchronous = OFF");
 	db.pragma("cache_size = -32000");
+	db.pragma("secure_delete = ON");
 	return db;
 }
 
@@ -242,6 +247,7 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		drop(position) {
 			const known = on(db, "select scope, len from docs where position = ?").get(position) as { scope: number; len: number } | undefined;
 			if (!known) return;
+			setInfo("soiled", "1");
 			dropSign(position);
 			on(db, "delete from words where rowid = ?").run(BigInt(position));
 			on(db, "delete from docs where position = ?").run(position);
@@ -269,6 +275,14 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		setLastSeq(seq, id) {
 			setInfo("seq", String(seq));
 			setInfo("seq-id", id);
+		},
+		soiled: () => info("soiled") === "1",
+		scrub() {
+			db.transaction(() => {
+				db.prepare("insert into words (words) values ('optimize')").run();
+				setInfo("soiled", "0");
+			})();
+			db.pragma("wal_checkpoint(TRUNCATE)");
 		},
 		useModel(model) {
 			if (info("model") === model) return;

@@ -196,6 +196,8 @@ export interface MemoryStore {
 	redactTraces(key: MemoryKey, texts: string[], turnIds: string[]): Promise<string[]>;
 	/** Blanks every recorded model call, event, title and preview of the owner's places: for an owner who is forgotten whole. */
 	redactPlaces(key: MemoryKey): Promise<void>;
+	/** What was blanked leaves the database's log too. False when a reader held it back: then it can be tried again. */
+	scrub(): Promise<boolean>;
 	/** Turns (of these ids, or all of the owner's) that have not ended or whose answer has not left. */
 	unfinishedTurns(key: MemoryKey, ids: string[] | null): Promise<string[]>;
 	/** The owner's turns in which the tool `forget` was called with one of these words in its arguments. */

@@ -6,7 +6,7 @@ import { type JobTable, memoryJobs } from "./memory-jobs.ts";
 import { memoryRedaction } from "./memory-redact.ts";
 import type { Audience, EntryRow, FactRow, FactState, MemoryKey, MemoryStore, NewEntry } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
-import { first, run } from "./sql.ts";
+import { all, first, run } from "./sql.ts";
 import { turnRedaction } from "./turns-redact.ts";
 import type { Write } from "./writer.ts";
 
@@ -390,6 +390,14 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 		...memoryRedaction(database),
 		...turnRedaction(database),
 
+		async scrub() {
+			// Nobody is waited for: that would hold up the event loop. One after the other without a pause in between.
+			const steps = ["pragma busy_timeout = 0", "pragma wal_checkpoint(TRUNCATE)", "pragma busy_timeout = 5000"].map((text) =>
+				all<{ busy?: number }>(database, text),
+			);
+			const [, written] = await Promise.allSettled(steps);
+			return written?.status === "fulfilled" && written.value[0]?.busy === 0;
+		},
 		async removeOwner(owner) {
 			return db.transaction().execute(async (trx) => {
 				let removed = 0;

@@ -48,6 +48,8 @@ function connect(file: string): SQLite.Database {
 		raw.pragma("wal_autocheckpoint = 8000");
 		raw.pragma("journal_size_limit = 67108864");
 		raw.pragma("temp_store = MEMORY");
+		// What is deleted or forgotten must not be readable in the file's free pages for ever.
+		raw.pragma("secure_delete = ON");
 		return raw;
 	} catch (error) {
 		raw.close();

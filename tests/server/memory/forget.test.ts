@@ -172,6 +172,24 @@ describe("forget", () => {
 		expect(await everything(test)).not.toContain("markpangolin");
 	});
 
+	it("leaves no byte behind in the database, its log or the index", async () => {
+		const test = await make();
+		await talk(test, 2, 40);
+		await test.memory.addFact(master, { text: "The secret word is markplatypus", messageId: "m2" });
+		await test.memory.settled();
+		expect(JSON.stringify(await test.memory.search(master, "markplatypus"))).toContain("platypus");
+		const bytes = async () => {
+			const files = ["openlani.db", "openlani.db-wal", "memory-index.db", "memory-index.db-wal"];
+			const held = await Promise.all(files.map((name) => readFile(join(test.workspace.paths.data, name)).catch(() => Buffer.alloc(0))));
+			return files.filter((_, at) => held[at]?.includes("platypus"));
+		};
+		expect(await bytes()).toEqual(expect.arrayContaining(["openlani.db-wal", "memory-index.db-wal"]));
+		await test.memory.forget({ messageId: "m2" });
+		await test.memory.settled();
+		expect(await bytes()).toEqual([]);
+		expect((await test.memory.search(master, "mark30")).keyword.map((one) => one.text).join()).toContain("mark30");
+	});
+
 	it("a fact, by its id, and never another person's", async () => {
 		const test = await make();
 		const { fact } = await test.memory.addFact(master, { text: "The safe code is 8812" });
