@@ -8,7 +8,7 @@ import type { Filter } from "../safety/filter.ts";
 import type { Claim, MessageRow, NewOutbox, OutboxRow, Store, TurnEnd } from "../store/store.ts";
 import { createDeltas } from "./deltas.ts";
 import { createGather, type GatherOptions, scopeOf, toExchange, type Why } from "./gather.ts";
-import { insist } from "./insist.ts";
+import { insist, patient } from "./insist.ts";
 import { createJournal, type JournalOptions } from "./journal.ts";
 import { leaseLost, type RunningLane } from "./lanes.ts";
 import { sentence } from "./sentences.ts";
@@ -154,7 +154,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		});
 		if (done.sending) options.send(done.sending);
 		else if (reply && done.message) options.kickDelivery(reply.address.channel, reply.address.account);
-		if (done.message && isRemembered(claim, outcome)) keepExchange(claim, remember(claim, outcome, said, done.message));
+		if (done.message && isRemembered(claim, outcome)) keepExchange(claim, remember(claim, outcome, said, done.message, signal));
 	}
 
 	function keepExchange(claim: Claim, work: Promise<void>): void {
@@ -164,13 +164,13 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		remembering.set(claim.conversation.id, mine);
 	}
 
-	async function remember(claim: Claim, outcome: TurnOutcome, said: TurnMessage[], reply: MessageRow): Promise<void> {
+	async function remember(claim: Claim, outcome: TurnOutcome, said: TurnMessage[], reply: MessageRow, signal: AbortSignal): Promise<void> {
 		// Our own sentences are not part of the talk; that there was no answer is.
 		const replied = outcome.fromUs ? "" : reply.text;
 		const exchange = toExchange(claim, options.saidOf(said), said[0], replied, outcome.toolDigest);
-		await options.memory
-			.remember(scopeOf(claim), exchange)
-			.catch((error: unknown) => log.error("memory.remember-failed", { turnId: claim.turn.id, error: (error as Error).message }));
+		const failed = (error: unknown) => log.error("memory.remember-failed", { turnId: claim.turn.id, error: (error as Error).message });
+		// Only a restart would find it again: a disk that is full for a while must not make the next turns forget it.
+		await patient(() => options.memory.remember(scopeOf(claim), exchange), signal, failed)().catch(failed);
 	}
 
 	/** The fuse stands in the way: the person is told once, and the turn waits where it is or ends with that sentence. */

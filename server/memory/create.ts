@@ -270,7 +270,8 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			background.busy();
 			// It says what was forgotten while its turn ran: the job that waits for its end takes it away.
 			if (forgetting.refuses(exchange)) return background.wake();
-			if (!(await shortTerm.remember(key, scope.conversationId, exchange))) return;
+			// Told once more after a write that failed in the middle, it is there already and the rest is not.
+			await shortTerm.remember(key, scope.conversationId, exchange);
 			await background.dayOf(key, scope.conversationId, exchange.at);
 			// Facts said in the turn wait as jobs; the shared queue takes them.
 			background.wake();

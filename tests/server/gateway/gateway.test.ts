@@ -395,6 +395,26 @@ describe("a turn that brought no answer", () => {
 		]);
 	});
 
+	it("waits in its memory for a disk that is full: the next turn knows it all the same", async () => {
+		const memory = keeping();
+		let full = 2;
+		const model = scripted([{ text: "nice to meet you" }, { text: "you are Lani" }]);
+		const to = await start({
+			model,
+			memory: {
+				...memory,
+				async remember(scope, exchange) {
+					if (full-- > 0) throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+					await memory.remember(scope, exchange);
+				},
+			},
+		});
+		const { id } = await to.gateway.createConversation(null, "web");
+		await to.ask(id, "I am Lani");
+		await to.ask(id, "who am I?");
+		expect(JSON.stringify(model.requests[1]?.messages)).toContain("I am Lani");
+	});
+
 	it("because of what was said is not: it would spoil every later request", async () => {
 		const memory = keeping();
 		const to = await start({
