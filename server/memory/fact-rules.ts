@@ -1,11 +1,44 @@
 /** When two facts are the same, and when the newer one takes the older one's place. Pure. */
 import { fold } from "./text/normalise.ts";
 
-/** Letters and digits only, folded: what is left when wording's dress is off. */
-export const normOf = (text: string): string =>
-	fold(text)
-		.replace(/[^\p{L}\p{N}]+/gu, " ")
-		.trim();
+/** Signs that make another word of the one they stand at: C++, C#, A-, 50%, -5, $5. */
+const signs = /((?<=[\p{L}\p{N}])(?:[+#%°]+|-(?![\p{L}\p{N}]))|(?<![\p{L}\p{N}])[-$€£¥](?=\d))|[^\p{L}\p{N}]/gu;
+
+/** Letters and digits, folded, with the signs that belong to them: what is left when wording's dress is off. All of it where there is nothing else. */
+export function normOf(text: string): string {
+	const folded = fold(text);
+	const bare = folded.replace(signs, (_all, sign?: string) => sign ?? " ");
+	return (/[\p{L}\p{N}]/u.test(bare) ? bare : folded).replace(/\s+/g, " ").trim();
+}
+
+const no =
+	/ no longer(?= )| (?:do|does|did|is|are|am|was|has|have|can|will|would) ?n t(?= )| (?:don|doesn|didn|isn|aren|wasn|hasn|haven|won|wouldn) t(?= )| (?:do|does|did) not(?= )| not(?= )| never(?= )|已经不再?|不再|不|没(?=有)/;
+const kept: Record<string, string> = { isn: "is", aren: "are", wasn: "was", hasn: "has", haven: "have", is: "is", are: "are", am: "am" };
+
+/** The verb of "the user likes" as in "I like". */
+function spoken(verb: string): string {
+	if (verb === "is") return "am";
+	if (verb === "has") return "have";
+	if (verb.endsWith("ies")) return `${verb.slice(0, -3)}y`;
+	if (/(?:ch|sh|x|ss|zz|o)es$/.test(verb)) return verb.slice(0, -2);
+	return /[^su]s$/.test(verb) ? verb.slice(0, -1) : verb;
+}
+
+/** "The user likes tea" and "I like tea" are one saying; so are, apart from their yes and no, "I like tea" and "I do not like tea any more". */
+export function sayingOf(text: string): { saying: string; isNo: boolean } {
+	const norm = normOf(text);
+	const yes = norm.replace(no, (found) =>
+		found.endsWith(" t") ? (kept[found.trim().split(" ")[0] ?? ""] ?? "").replace(/^(?=.)/, " ") : "",
+	);
+	const isNo = yes !== norm;
+	const ended = isNo ? yes.replace(/ (?:any ?more|any longer)$/, "").replace(/了$/, "") : yes;
+	const saying = ended
+		.replace(/^(?:the )?(?:user|master) s /, "my ")
+		.replace(/^(?:the )?(?:user|master) (\S+)/, (_all, verb: string) => `i ${spoken(verb)}`)
+		.replace(/^i m /, "i am ")
+		.replace(/^(?:用户|主人)/, "我");
+	return { saying, isNo };
+}
 
 /** Attributes that have one value at a time. */
 const attribute =
@@ -32,6 +65,9 @@ const subject = (text: string): string =>
 	text
 		.replace(/^(?:the|that|please|currently|now)\s+/, "")
 		.replace(/(?:现在|目前|的$)/g, "")
+		.replace(/^(?:user|master) s /, "my ")
+		.replace(/^(?:user|master)$/, "i")
+		.replace(/^(?:用户|主人)/, "我")
 		.replace(/\s+/g, " ")
 		.trim();
 

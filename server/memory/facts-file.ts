@@ -37,7 +37,9 @@ export function formatFact(
 	timezone: string,
 ): string {
 	const origin = fact.source === "said" && fact.messageId ? `said, ${fact.messageId}` : fact.source;
-	const until = fact.expiresAt === null ? "" : `; until ${dayOf(fact.expiresAt, timezone)}`;
+	// A year of five digits is as good as never, and would not be read back.
+	const day = fact.expiresAt === null ? "" : dayOf(fact.expiresAt, timezone);
+	const until = /^\d{4}-/.test(day) ? `; until ${day}` : "";
 	return `- ${oneLine(fact.text)} (${dayOf(fact.refreshedAt, timezone)}, ${origin}${until}) <!--f:${fact.id}-->`;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { FactRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
 import { entryOf } from "./background.ts";
-import { normOf, topicOf } from "./fact-rules.ts";
+import { normOf, sayingOf, topicOf } from "./fact-rules.ts";
 import { type FactLine, formatFact, markFact, parseFacts, withFact } from "./facts-file.ts";
 import { shortHash } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
@@ -58,6 +58,12 @@ export function createFacts(
 		return result;
 	}
 
+	/** A day that no calendar has ends nothing. */
+	function endOf(day: string): number | null {
+		const at = instantOf(day, options.timezone());
+		return at === null ? null : endOfDay(at, options.timezone());
+	}
+
 	const entry = (fact: FactRow): NewEntry =>
 		entryOf(fact, {
 			id: `${fact.id}-${shortHash(fact.text)}`,
@@ -86,10 +92,13 @@ export function createFacts(
 		const norm = normOf(given.text);
 		const active = await store.facts(key, "active");
 		const topic = topicOf(given.text);
-		const same = active.find((fact) => fact.norm === norm);
+		const { saying, isNo } = sayingOf(given.text);
+		const alike = active.filter((fact) => sayingOf(fact.text).saying === saying);
+		const same = alike.find((fact) => sayingOf(fact.text).isNo === isNo);
+		const isOther = (fact: FactRow): boolean =>
+			alike.includes(fact) ? sayingOf(fact.text).isNo !== isNo : topic !== null && topicOf(fact.text) === topic;
 		// A fact of the same topic that was said again later stands.
-		const older =
-			topic === null ? [] : active.filter((fact) => fact.norm !== norm && fact.refreshedAt <= given.at && topicOf(fact.text) === topic);
+		const older = active.filter((fact) => fact.refreshedAt <= given.at && isOther(fact));
 		const id = same?.id ?? factId(key, norm);
 		const expiresAt = given.expiresAt ?? same?.expiresAt ?? null;
 		const fact: FactRow = same
@@ -172,7 +181,8 @@ export function createFacts(
 					await replaceEntry({ ...fact, text: line.text });
 				}
 				if (line?.until) {
-					const expiresAt = endOfDay(instantOf(line.until, options.timezone()) ?? clock.now(), options.timezone());
+					const expiresAt = endOf(line.until);
+					if (expiresAt === null) continue;
 					if (fact.expiresAt === null || Math.abs(expiresAt - fact.expiresAt) > 86_400_000)
 						await store.setFact(key, fact.id, { expiresAt });
 				}
@@ -188,7 +198,7 @@ export function createFacts(
 		const key = keyOfOwner(line.owner);
 		const id = line.id ?? factId(key, normOf(line.text));
 		const at = clock.now();
-		const expiresAt = line.until ? endOfDay(instantOf(line.until, options.timezone()) ?? at, options.timezone()) : null;
+		const expiresAt = line.until ? endOf(line.until) : null;
 		const fact: FactRow = {
 			...key,
 			id,

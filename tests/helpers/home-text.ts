@@ -47,7 +47,8 @@ export async function textsOfHome(home: string): Promise<HeldText[]> {
 export const holding = (texts: HeldText[], words: string[]): string[] =>
 	texts.flatMap(({ where, text }) =>
 		words.flatMap((word) => {
-			const at = text.indexOf(word);
+			// Six digits of a number are in many a time.
+			const at = /^\d+$/.test(word) ? text.search(new RegExp(`(?<!\\d)${word}(?!\\d)`)) : text.indexOf(word);
 			return at < 0 ? [] : [`${where}: …${text.slice(Math.max(0, at - 60), at + 60)}…`];
 		}),
 	);

@@ -46,6 +46,18 @@ describe("facts", () => {
 		["Anna's phone number is 555-1", "Anna's phone number is 555-2"],
 		["I live in Berlin", "I moved to Munich"],
 		["我住在北京", "我搬到了上海"],
+		["I am a vegetarian", "I am not a vegetarian any more"],
+		["The user likes coffee", "I no longer like coffee"],
+		["I don't have a dog", "The user has a dog"],
+		["The user isn't married", "I am married"],
+		["I have never been to Rome", "I have been to Rome"],
+		["我喜欢咖啡", "用户不再喜欢咖啡"],
+		["我是素食者", "我已经不是素食者了"],
+		["我没有狗", "我有狗"],
+		["My birthday is 5 May", "The user's birthday is 6 May"],
+		["用户的生日是5月5日", "我的生日是5月6日"],
+		["My blood type is A+", "My blood type is A-"],
+		["The user lives in Rome", "I live in Paris"],
 	])("%s, then %s: the newer stands, the older is history", async (before, after) => {
 		const test = await make();
 		await test.memory.addFact(master, { text: before });
@@ -63,12 +75,39 @@ describe("facts", () => {
 		["I like coffee", "I like tea"],
 		["Anna's phone number is 555-1", "Ben's phone number is 555-2"],
 		["我喜欢爬山", "我喜欢游泳"],
+		["I write C++", "I write C#"],
+		["It was 5 degrees", "It was -5 degrees"],
+		["🎉🎉", "😀"],
+		["I lived in Berlin as a child", "I live with a cat"],
+		["I do not like tea", "I like coffee"],
+		["不锈钢锅是我的", "锈钢锅是我的吗"],
 	])("%s and %s stand side by side", async (first, second) => {
 		expect(topicOf(first) === null || topicOf(first) !== topicOf(second)).toBe(true);
 		const test = await make();
 		await test.memory.addFact(master, { text: first });
 		await test.memory.addFact(master, { text: second });
 		expect(new Set(await texts(test))).toEqual(new Set([first, second]));
+	});
+
+	it.each([
+		["I like green tea", "The user likes green tea"],
+		["My cat is called Miso", "the user's cat is called Miso"],
+		["I am allergic to nuts", "The user is allergic to nuts."],
+		["我喜欢绿茶", "用户喜欢绿茶"],
+	])("%s and %s are one fact", async (first, second) => {
+		const test = await make();
+		await test.memory.addFact(master, { text: first });
+		expect((await test.memory.addFact(master, { text: second })).outcome).toBe("refreshed");
+		expect(await texts(test)).toEqual([first]);
+	});
+
+	it("a day that no calendar has, or of a year with five digits, ends nothing and changes nothing", async () => {
+		const test = await make();
+		await test.memory.addFact(master, { text: "The boat is blue", expiresAt: Date.UTC(12000, 1, 1) });
+		await writeFile(factFile(test), `${await readFile(factFile(test), "utf8")}- The car is red (2026-11-30, file; until 2026-13-45)\n`);
+		expect((await texts(test)).sort()).toEqual(["The boat is blue", "The car is red"]);
+		test.now.value += 400 * 86_400_000;
+		expect((await texts(test)).sort()).toEqual(["The boat is blue", "The car is red"]);
 	});
 
 	it("end when their time is over", async () => {
