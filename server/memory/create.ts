@@ -54,9 +54,9 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	}
 
 	/** Brings the index up to date in the background, in pieces, so that questions come in between. */
-	function sync(): void {
-		if (syncing || stopped) return;
-		syncing = (async () => {
+	function sync(): Promise<void> {
+		if (stopped) return Promise.resolve();
+		syncing ??= (async () => {
 			for (;;) {
 				const state = await search().sync(vectors.model(), syncRows);
 				if (state.rebuilt !== null) {
@@ -75,13 +75,14 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			.finally(() => {
 				syncing = null;
 			});
+		return syncing;
 	}
 
 	let unsynced = 0;
 	const vectors = createVectors(options, () => {
 		if (unsynced >= syncBehind) {
 			unsynced = 0;
-			sync();
+			void sync();
 		}
 	});
 
@@ -102,10 +103,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		addEntries,
 		applyFact: (job) => facts.apply(job),
 		forget: (job) => forgetting.resume(job),
-		async forgotten() {
-			await forgetting.tidy();
-			sync();
-		},
+		forgotten: () => forgetting.tidy(),
 		async tick() {
 			await facts.expire();
 			await forgetting.tidy();
@@ -122,7 +120,20 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 	);
 	const facts = createFacts(options, { addEntries, removeEntries: async (key, refs) => void (await removeEntries(key, { refs })) });
 	const people = createPeopleFiles(options);
-	const forgetting = createForget({ options, shortTerm, background, facts, people, vectors, removeEntries });
+	const forgetting = createForget({
+		options,
+		shortTerm,
+		background,
+		facts,
+		people,
+		vectors,
+		removeEntries,
+		async indexed() {
+			// One that runs may have read past what is gone.
+			await syncing;
+			await sync();
+		},
+	});
 	const transfer = createTransfer({ options, facts, people, addEntries });
 
 	async function isEmpty(key: MemoryKey): Promise<boolean> {
@@ -183,7 +194,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			total,
 			loose: false,
 		});
-		if (answer.behind > 0) sync();
+		if (answer.behind > 0) void sync();
 		return answer;
 	}
 
@@ -344,10 +355,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			return key ? facts.remove(key, id) : false;
 		},
 		async forget(what, within) {
-			const report = await forgetting.forget(what, within);
-			// What is gone from the rows leaves the index with its next update.
-			if (report) sync();
-			return report;
+			return forgetting.forget(what, within);
 		},
 		async conversationRemoved(conversationId) {
 			const rows = await store.openExchanges(conversationId);

@@ -17,6 +17,8 @@ import { minuteOf } from "./times.ts";
 
 export interface ForgetParts extends RemovalParts {
 	background: Background;
+	/** Resolves when the search index knows what is gone. */
+	indexed(): Promise<void>;
 }
 
 export interface Forgetting extends Pick<MemoryAdmin, "forget"> {
@@ -64,7 +66,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 		for (const id of what.open) held.set(id, [...(held.get(id) ?? []), { teller, everything: what.everything }]);
 	}
 
-	/** Notes it and holds turns that run, before anything is changed; does it; leaves the job waiting for turns that have not ended. */
+	/** Notes it and holds turns that run, before anything is changed; does it; leaves the job waiting for turns that have not ended, and for the index. */
 	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
 		const now = clock.now();
 		const name = `forget:${options.newId()}`;
@@ -73,8 +75,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 		await perform(key, name, what, report);
 		const position = await store.jobPosition(name);
 		if (position === null) return;
-		if (what.open.length === 0) await store.finishJob(position);
-		else await store.setJobPayload(position, afterwards(what));
+		await store.setJobPayload(position, afterwards(what));
 		await tidy();
 	}
 
@@ -106,14 +107,9 @@ export function createForget(parts: ForgetParts): Forgetting {
 		);
 	}
 
-	/** What is left to do once everything but the open turns is gone. */
-	const afterwards = (what: Removal): Removal => ({
-		...empty,
-		facts: what.facts,
-		copies: what.copies,
-		open: what.open,
-		everything: what.everything,
-	});
+	/** What is left to do once everything but the open turns is gone; without such turns, nothing but the index. */
+	const afterwards = (what: Removal): Removal =>
+		what.open.length === 0 ? empty : { ...empty, facts: what.facts, copies: what.copies, open: what.open, everything: what.everything };
 
 	async function resume(job: JobRow): Promise<boolean> {
 		const what = { ...empty, ...(job.payload as Partial<Removal>) };
@@ -123,7 +119,10 @@ export function createForget(parts: ForgetParts): Forgetting {
 			await perform(job, job.key, what, nothing());
 			await store.setJobPayload(job.position, rest);
 		}
-		if (rest.open.length === 0) return true;
+		if (rest.open.length === 0) {
+			await parts.indexed();
+			return true;
+		}
 		if ((await store.unfinishedTurns(job, rest.open)).length > 0) return false;
 		const teller = createTeller(rest.facts);
 		const asking = new Set(await store.turnsForgetting(job, [""]));
@@ -140,6 +139,7 @@ export function createForget(parts: ForgetParts): Forgetting {
 		);
 		for (const id of rest.open) held.delete(id);
 		soiled = true;
+		await parts.indexed();
 		return true;
 	}
 
