@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -139,7 +139,9 @@ describe("the local model of the settings", () => {
 		await local.use(join(dir, "tiny"));
 		expect(local.embedder()).toBeNull();
 		expect(local.problem()).toMatch(/^there is no directory/);
-		await writeTinyModel(join(dir, "tiny"));
+		// It comes whole: a look at half of it would be told as well.
+		await writeTinyModel(join(dir, "made", "tiny"));
+		await rename(join(dir, "made", "tiny"), join(dir, "tiny"));
 		await until(() => local.problem()?.startsWith("the package") ?? false);
 		expect(said).toHaveLength(2);
 		expect(said[1]).toBe(
