@@ -41,7 +41,7 @@ export function createLiveSocket(
 	let large = 0;
 	let malformed = 0;
 	let pending = 0;
-	/** Sends of one conversation are stored in the order they came. */
+	/** Sends and stops of one conversation are done in the order they came. */
 	const order = new Map<string, Promise<void>>();
 
 	function end(code: number, reason: string): void {
@@ -165,12 +165,14 @@ export function createLiveSocket(
 				return;
 			case "stop":
 				openNow();
-				try {
-					await gateway.stop(frame.conversation);
-				} catch (error) {
-					refuse(null, error);
-				}
-				return;
+				// A message said before it may not be stored yet: it is what is to be stopped.
+				return inOrder(frame.conversation, async () => {
+					try {
+						await gateway.stop(frame.conversation);
+					} catch (error) {
+						refuse(null, error);
+					}
+				});
 			case "send":
 				openNow();
 				return inOrder(frame.conversation, async () => {

@@ -73,6 +73,20 @@ describe("a live socket", () => {
 		expect(two.frames.filter(({ type }) => type === "ack" || type === "refused")).toEqual([]);
 	});
 
+	it("stops what was sent in the same breath, in many conversations at once", async () => {
+		await start();
+		house.setScript(saying(["never ", "whole"], { pauseMs: 300 }));
+		const client = await open();
+		const places = await Promise.all(Array.from({ length: 30 }, () => house.conversation()));
+		for (const conversation of places) {
+			client.send({ type: "send", clientId: "c", conversation, text: "hi" });
+			client.send({ type: "stop", conversation });
+		}
+		const ends = () => client.frames.flatMap((frame) => (frame.type === "turn" && /done|stopped/.test(frame.state) ? [frame.state] : []));
+		await until(() => ends().length === places.length);
+		expect(new Set(ends())).toEqual(new Set(["stopped"]));
+	});
+
 	it("keeps the order of what one socket sends to one conversation", async () => {
 		const conversation = await start();
 		const client = await open();
