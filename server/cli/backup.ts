@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { writeArchive } from "./archive.ts";
 import { CliError, type Command, note, say } from "./command.ts";
-import { formatBytes } from "./terminal.ts";
+import { counted, formatBytes } from "./terminal.ts";
 
 export const command: Command = {
 	name: "backup",
@@ -35,7 +35,7 @@ export const command: Command = {
 		note(
 			io,
 			say(io, {
-				en: `${target}: ${files} files, ${formatBytes(bytes)}. It holds secrets: keep it safe.`,
+				en: `${target}: ${counted(files, "file")}, ${formatBytes(bytes)}. It holds secrets: keep it safe.`,
 				zh: `${target}：${files} 个文件，${formatBytes(bytes)}。其中含有密钥，请妥善保管。`,
 			}),
 		);
@@ -43,7 +43,7 @@ export const command: Command = {
 			note(
 				io,
 				say(io, {
-					en: `${linksLeftOut} links were left out; a backup holds files only.`,
+					en: `${counted(linksLeftOut, "link")} left out; a backup holds files only.`,
 					zh: `有 ${linksLeftOut} 个链接没有备份；备份只包含文件。`,
 				}),
 			);

@@ -11,7 +11,7 @@ import { type EndedTurn, type Follower, follow } from "./follow.ts";
 import { keepHistory, readHistory } from "./history.ts";
 import { realPath, takeImages } from "./images.ts";
 import { checkModel } from "./run.ts";
-import { createPaint, formatDuration, oneLine, plainText } from "./terminal.ts";
+import { counted, createPaint, formatDuration, oneLine, plainText } from "./terminal.ts";
 
 export const command: Command = {
 	name: "chat",
@@ -333,7 +333,15 @@ function createChat(io: Io, client: Client) {
 	}
 
 	function footer({ turn }: EndedTurn): string {
-		const parts = [turn.model ?? "", `${turn.usage.inputTokens + turn.usage.outputTokens} tokens${turn.usage.estimated ? "?" : ""}`];
+		const tokens = turn.usage.inputTokens + turn.usage.outputTokens;
+		const { estimated } = turn.usage;
+		const parts = [
+			turn.model ?? "",
+			say(io, {
+				en: `${estimated ? "about " : ""}${counted(tokens, "token")}`,
+				zh: `${estimated ? "约 " : ""}${tokens.toLocaleString("en")} 个 token`,
+			}),
+		];
 		if (turn.usage.cost !== null && turn.usage.cost > 0) parts.push(`${turn.usage.cost.toFixed(4)} ${turn.usage.currency}`);
 		if (turn.startedAt && turn.endedAt) parts.push(formatDuration(Date.parse(turn.endedAt) - Date.parse(turn.startedAt)));
 		return `  ${parts.filter(Boolean).join(" · ")}`;

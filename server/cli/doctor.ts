@@ -16,7 +16,7 @@ import {
 } from "./checks.ts";
 import { CliError, type Command, print, say } from "./command.ts";
 import { findDaemon } from "./connect.ts";
-import { createPaint } from "./terminal.ts";
+import { counted, createPaint } from "./terminal.ts";
 
 export const command: Command = {
 	name: "doctor",
@@ -82,7 +82,7 @@ export const command: Command = {
 		print(
 			io,
 			say(io, {
-				en: faults + warnings === 0 ? "Everything is fine." : `${faults} faults, ${warnings} warnings.`,
+				en: faults + warnings === 0 ? "Everything is fine." : `${counted(faults, "fault")}, ${counted(warnings, "warning")}.`,
 				zh: faults + warnings === 0 ? "一切正常。" : `${faults} 个故障，${warnings} 个警告。`,
 			}),
 		);

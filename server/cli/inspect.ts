@@ -7,7 +7,7 @@ import { checkDatabase } from "../store/inspect.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, print, say } from "./command.ts";
 import { findDaemon } from "./connect.ts";
-import { createPaint, formatBytes, oneLine } from "./terminal.ts";
+import { counted, createPaint, formatBytes, oneLine } from "./terminal.ts";
 
 interface TurnLine {
 	id: string;
@@ -146,10 +146,7 @@ function show(io: Io, facts: Awaited<ReturnType<typeof gather>>): void {
 	head("\nModels", "\n模型");
 	if (facts.models.length === 0) print(io, say(io, { en: "  none: the demo model answers", zh: "  没有：由演示模型回答" }));
 	for (const { id, provider, model, kind, keys } of facts.models)
-		print(
-			io,
-			`  ${facts.roles.chat[0] === id ? "→" : " "} ${id}  ${provider} ${model}  ${paint.dim(`${kind}, ${keys} key${keys === 1 ? "" : "s"}`)}`,
-		);
+		print(io, `  ${facts.roles.chat[0] === id ? "→" : " "} ${id}  ${provider} ${model}  ${paint.dim(`${kind}, ${counted(keys, "key")}`)}`);
 	head("\nFiles", "\n文件");
 	for (const { path, bytes } of facts.files.slice(0, 30)) print(io, `  ${path}  ${paint.dim(formatBytes(bytes))}`);
 	if (facts.files.length > 30) print(io, paint.dim(`  … ${facts.files.length - 30}`));
@@ -165,10 +162,10 @@ function show(io: Io, facts: Awaited<ReturnType<typeof gather>>): void {
 	if (facts.database.problem) print(io, paint.warn(`  ${facts.database.problem}`));
 	head("\nLast turns", "\n最近的回合");
 	if (facts.conversations !== null)
-		print(io, paint.dim(say(io, { en: `  ${facts.conversations} conversations`, zh: `  ${facts.conversations} 个对话` })));
+		print(io, paint.dim(say(io, { en: `  ${counted(facts.conversations, "conversation")}`, zh: `  ${facts.conversations} 个对话` })));
 	for (const turn of facts.turns)
 		print(
 			io,
-			`  ${(turn.startedAt ?? "").slice(0, 19).replace("T", " ")}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(turn.error, 80)}`) : ""}`,
+			`  ${turn.id}  ${(turn.startedAt ?? "").slice(0, 19).replace("T", " ")}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(turn.error, 80)}`) : ""}`,
 		);
 }

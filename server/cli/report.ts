@@ -11,6 +11,7 @@ import { openStore } from "../store/open.ts";
 import { writeFileAtomic } from "../workspace/atomic.ts";
 import { createWorkspace, type Workspace } from "../workspace/workspace.ts";
 import { CliError, type Command, note, print, say } from "./command.ts";
+import { counted } from "./terminal.ts";
 
 /** Files whose changes a report shows. */
 const promptFiles = ["SOUL.md", "Agent.md", "IDENTITY.md", "MASTER.md", "USER.md", "Fact.md"];
@@ -100,7 +101,7 @@ export const command: Command = {
 				}
 				const target = resolve(out);
 				await writeFileAtomic(target, html);
-				note(io, say(io, { en: `${target}: ${data.turns.length} turns`, zh: `${target}：${data.turns.length} 个回合` }));
+				note(io, say(io, { en: `${target}: ${counted(data.turns.length, "turn")}`, zh: `${target}：${data.turns.length} 个回合` }));
 				return 0;
 			} finally {
 				await store.close();

@@ -43,3 +43,8 @@ export function formatDuration(ms: number): string {
 	if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
 	return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
+
+/** "1 fault", "2 faults", "4,565 tokens": for English sentences. */
+export function counted(count: number, noun: string): string {
+	return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+}

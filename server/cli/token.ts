@@ -1,4 +1,5 @@
 /** `openlani token`: prints the API token, alone on its line. */
+import { stat } from "node:fs/promises";
 import { homeHolder } from "../workspace/lock.ts";
 import { ensureToken, readToken } from "../workspace/token.ts";
 import { CliError, type Command, print, say } from "./command.ts";
@@ -15,6 +16,11 @@ export const command: Command = {
 	words: [0, 0],
 	async run(io) {
 		const { home, token } = io.environment;
+		// A token made in a folder that nobody serves would open nothing: most likely the home was mistyped.
+		if (token === null && !(await stat(home).catch(() => null))?.isDirectory())
+			throw new CliError(
+				say(io, { en: `There is no home ${home}; openlani init makes one.`, zh: `没有数据目录 ${home}；openlani init 可以建立。` }),
+			);
 		if (token === null && (await readToken(home)) === null && (await homeHolder(home))) {
 			throw new CliError(
 				say(io, {

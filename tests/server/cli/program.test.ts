@@ -158,6 +158,9 @@ describe("doctor and inspect", () => {
 	it("only look: a home that is not there is not made", async () => {
 		expect((await test.run(["inspect"])).code).toBe(1);
 		await test.run(["doctor", "--offline"]);
+		const token = await test.run(["token"]);
+		expect(token).toMatchObject({ code: 1, out: "" });
+		expect(token.err).toContain(`There is no home ${test.home}`);
 		await expect(stat(test.home)).rejects.toThrow();
 	});
 });
