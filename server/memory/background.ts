@@ -78,15 +78,19 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		personId: job.owner,
 	});
 
-	async function compress(job: JobRow): Promise<void> {
-		const ids = (job.payload as { ids: string[] }).ids;
+	/** What there is to compress now: edits by hand are taken over, and what was edited and sent again is no part of the conversation any more. */
+	async function toCompress(job: JobRow, ids: string[]): Promise<{ rows: ExchangeRow[]; takenBack: string[] }> {
 		if (job.conversationId !== null) await parts.shortTerm().see(job, job.conversationId);
 		const known = await store.exchangesOf(ids);
 		const isOpen = (row: ExchangeRow) => row.state === "new" || row.state === "filed";
-		// What was edited and sent again meanwhile is no part of the conversation any more.
 		const takenBack = await store.supersededExchanges(known.filter(isOpen).map((row) => row.exchange.id));
 		await store.setExchanges(takenBack, { state: "gone" });
-		const rows = known.filter((row) => !takenBack.includes(row.exchange.id) && (isOpen(row) || row.lineId !== null));
+		return { rows: known.filter((row) => !takenBack.includes(row.exchange.id) && (isOpen(row) || row.lineId !== null)), takenBack };
+	}
+
+	async function compress(job: JobRow): Promise<void> {
+		const ids = (job.payload as { ids: string[] }).ids;
+		const { rows, takenBack } = await toCompress(job, ids);
 		// Nothing left to do: removed by hand meanwhile, or a restart came between the last change and "done".
 		if (rows.every((row) => row.state === "summed")) {
 			await parts.shortTerm().summed(job.conversationId ?? "", ids);
@@ -98,6 +102,9 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			const { text, extracted } = await compressExchanges(exchanges, options.model(), contextOf(job), stopping.signal);
 			if (extracted !== null && extracted !== "no model")
 				log.warn("memory.extracted", { conversation: job.conversationId, why: extracted });
+			// A person may have changed or removed something while the model wrote: then what it wrote tells of what is not there any more.
+			const now = await toCompress(job, ids);
+			if (JSON.stringify(now.rows) !== JSON.stringify(rows)) return compress(job);
 			const at = exchanges.at(-1)?.at ?? clock.now();
 			result = { line: { id: shortHash(job.key), when: minuteOf(at, options.timezone()), text } };
 			await store.setJobResult(job.position, result);

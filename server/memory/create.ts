@@ -358,11 +358,14 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			return forgetting.forget(what, within);
 		},
 		async conversationRemoved(conversationId) {
+			await shortTerm.close(conversationId);
 			const rows = await store.openExchanges(conversationId);
 			await store.setExchanges(
 				rows.map((row) => row.exchange.id),
 				{ state: "gone" },
 			);
+			// Nothing was made of them yet: what they say goes with the conversation.
+			for (const { exchange } of rows) await store.setExchangeBody(exchange.id, { ...exchange, from: null, said: "", replied: "" });
 			shortTerm.evict(conversationId);
 			await workspace.remove(exchangesPath(conversationId));
 		},

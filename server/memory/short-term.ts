@@ -36,6 +36,8 @@ export interface ShortTerm {
 	summed(conversationId: string, ids: string[]): Promise<void>;
 	/** Removes exchanges for good, from rows' view and file. */
 	drop(conversationId: string, ids: string[]): Promise<void>;
+	/** The conversation is gone: what is on its way is done when this resolves, and a turn that ends from now on is not remembered. */
+	close(conversationId: string): Promise<void>;
 	/** Forgets the conversation's place in memory (deleted, owner forgotten). */
 	evict(conversationId: string): void;
 	/** Writes every file that waits. */
@@ -47,6 +49,7 @@ const placesKept = 300;
 /** A busy conversation's file is written at least this often. */
 const mostApartMs = 6000;
 const recentChecked = 40;
+const closedKept = 1000;
 
 export function createShortTerm(options: MemoryOptions, onBatch: () => void): ShortTerm {
 	const { store, workspace, clock, log } = options;
@@ -59,6 +62,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 	/** Files are written one at a time: a burst of conversations must not take the disk from the messages. */
 	let writing: Promise<unknown> = Promise.resolve();
 	const reported = new Set<string>();
+	const closed = new Set<string>();
 
 	function inTurn<T>(place: Place, work: () => Promise<T>): Promise<T> {
 		const result = place.last.then(work, work);
@@ -370,6 +374,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				return this.remember(key, conversationId, exchange);
 			}
 			return inTurn(place, async () => {
+				if (closed.has(conversationId)) return false;
 				if (!(await store.addExchange({ ...key, conversationId, exchange }))) return false;
 				place.rows.push({ ...key, position: 0, conversationId, exchange, state: "new", lineId: null });
 				await batch(place);
@@ -412,6 +417,13 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				place.dirty = true;
 			});
 			await write(place);
+		},
+
+		async close(conversationId) {
+			// A turn that runs while its conversation is deleted ends soon after: the last ones are enough.
+			if (closed.size >= closedKept) closed.delete(closed.values().next().value as string);
+			closed.add(conversationId);
+			await (await places.get(conversationId)?.catch(() => null))?.last;
 		},
 
 		evict(conversationId) {

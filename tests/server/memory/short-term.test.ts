@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseSummary } from "../../../server/memory/lines.ts";
 import { exchangesPath, keyOfOwner } from "../../../server/memory/scope.ts";
-import { exchange, openMemory, privately, type TestMemory, userText } from "./setup.ts";
+import { exchange, openMemory, privately, smallModel, type TestMemory, userText } from "./setup.ts";
 
 let open: TestMemory[] = [];
 async function make(...args: Parameters<typeof openMemory>): Promise<TestMemory> {
@@ -303,6 +303,43 @@ describe("a thousand exchanges", () => {
 });
 
 describe("compression", () => {
+	it("what is removed or changed by hand, or deleted, while the model writes is not in what stays", async () => {
+		let changes: (() => Promise<unknown>)[] = [];
+		const small = smallModel();
+		const { answer } = small;
+		small.answer = async (request) => {
+			await changes.shift()?.();
+			return answer(request);
+		};
+		const test = await make({ small, flushMs: 60_000 });
+		const path = join(test.workspace.paths.workspace, exchangesPath("c1"));
+		for (let number = 1; number <= 8; number++) await test.memory.remember(privately(), exchange(number, `mark${number}x`));
+		await test.memory.settled();
+		changes = [
+			async () => {
+				const list = JSON.parse(await readFile(path, "utf8")) as { id: string; said: string }[];
+				const kept = list.filter((one) => one.id !== "e2").map((one) => (one.id === "e3" ? { ...one, said: "markchanged" } : one));
+				await writeFile(path, JSON.stringify(kept));
+			},
+		];
+		await test.memory.remember(privately(), exchange(9, "mark9x"));
+		await test.memory.settled();
+		const kept = `${await file(test, "people/master/SUMMARY.md")}${JSON.stringify(await test.memory.search(keyOfOwner("master"), "mark2x mark3x markchanged"))}`;
+		expect(kept).toContain("markchanged");
+		expect(kept).not.toMatch(/mark[23]x/);
+		changes = [() => test.memory.conversationRemoved("c2")];
+		for (let number = 21; number <= 29; number++) await test.memory.remember(privately("master", "c2"), exchange(number, `mark${number}x`));
+		await test.memory.settled();
+		expect(changes).toEqual([]);
+		// A turn that ran while its conversation was deleted ends after it.
+		await test.memory.remember(privately("master", "c2"), exchange(30, "mark30x"));
+		await test.memory.settled();
+		expect(await file(test, "people/master/SUMMARY.md")).not.toContain("mark2");
+		expect(JSON.stringify(test.db.raw.prepare("select * from memory_exchanges").all())).not.toMatch(/mark(2\d|30)x/);
+		expect((await test.workspace.read(exchangesPath("c2"))).exists).toBe(false);
+		expect(await test.memory.history(privately("master", "c2"))).toEqual([]);
+	});
+
 	it("falls back to an extract, marked, when the model fails, and loses nothing", async () => {
 		const test = await make();
 		test.small.answer = () => {
