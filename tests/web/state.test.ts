@@ -351,6 +351,41 @@ describe("our own messages", () => {
 	});
 });
 
+describe("a turn that was taken back", () => {
+	it("does not run again because its usage is told late", () => {
+		const turn = (state: "running" | "done"): LiveBody => ({
+			type: "turn",
+			conversation,
+			turnId: "t1",
+			state,
+			origin: "human",
+			model: null,
+		});
+		const usage = {
+			inputTokens: 1,
+			cachedTokens: 0,
+			outputTokens: 1,
+			reasoningTokens: 0,
+			estimated: false,
+			cost: 0,
+			currency: "USD",
+			calls: 1,
+		};
+		const state = apply(emptyChat, {
+			type: "frames",
+			frames: frames(
+				1,
+				turn("running"),
+				{ type: "message", conversation, message: message("m1", { role: "assistant", turnId: "t1" }) },
+				turn("done"),
+				{ type: "superseded", conversation, messageIds: ["m1"] },
+				{ type: "usage", conversation, turnId: "t1", usage },
+			),
+		});
+		expect(activeTurn(state.threads[conversation] ?? emptyThread)).toBeNull();
+	});
+});
+
 describe("a reconnect", () => {
 	it("goes on in the middle of a stream when nothing was lost", () => {
 		let state = feed(emptyChat, frames(1, turn("running"), step(1, "started"), delta("one ")));

@@ -1,7 +1,8 @@
 /** What exists while somebody is signed in: the live socket, the chat store, and how frames reach the cached REST data. */
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState, useSyncExternalStore } from "react";
-import type { Conversation, LiveFrame, Status } from "../../../server/http/contract.ts";
+import type { LiveFrame, Status } from "../../../server/http/contract.ts";
+import { type ConversationPage, changeList, createLiveReads } from "../features/chat/live-list.ts";
 import { activeTurn, type Pending, toSendFrame } from "../features/chat/state.ts";
 import { type ChatStore, createChatStore, keepUnsent, readUnsent } from "../features/chat/store.ts";
 import { ApiError, api } from "../lib/api.ts";
@@ -13,6 +14,8 @@ export interface Session {
 	live: Live;
 	/** Shows the message at once and sends it as soon as there is a connection. */
 	send(message: Omit<Pending, "clientId" | "at" | "messageId" | "refused">): void;
+	/** A read of conversations, never older than the frames that came while it was under way. */
+	readConversations(fetch: () => Promise<ConversationPage>): Promise<ConversationPage>;
 	/** Sends a refused message again under its own id. */
 	resend(pending: Pending): void;
 	watchState(listener: () => void): () => void;
@@ -82,12 +85,14 @@ function createSession(queries: QueryClient): { session: Session; changed: { sig
 	const chat = createChatStore(soon);
 	const listeners = new Set<() => void>();
 	const followers = new Set<(frame: LiveFrame) => void>();
+	const reads = createLiveReads();
 	const changed = { signedOut: () => {} };
 	const live = createLive({
 		url: `${window.location.origin.replace(/^http/, "ws")}/api/v1/live`,
 		openSocket: (url) => new WebSocket(url),
 		onFrame(frame) {
 			chat.frame(frame);
+			reads.frame(frame);
 			toQueries(queries, frame);
 			for (const follow of followers) follow(frame);
 		},
@@ -112,6 +117,7 @@ function createSession(queries: QueryClient): { session: Session; changed: { sig
 	const session: Session = {
 		chat,
 		live,
+		readConversations: reads.read,
 		resend,
 		send: (message) => resend({ ...message, clientId: newId(), at: new Date().toISOString(), messageId: null, refused: null }),
 		watchState(listener) {
@@ -151,28 +157,17 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 			void queries.invalidateQueries({ queryKey: ["approvals"] });
 			return;
 		case "conversation":
-			queries.setQueryData<{ conversations: Conversation[] }>(
-				["conversations"],
-				(list) => list && { conversations: changeList(list.conversations, frame) },
-			);
+			toList(queries, frame);
 			return;
 		case "message": {
-			const { message, conversation } = frame;
-			const known = queries
-				.getQueryData<{ conversations: Conversation[] }>(["conversations"])
-				?.conversations.find((one) => one.id === conversation);
+			const known = queries.getQueryData<ConversationPage>(["conversations"])?.conversations.find((one) => one.id === frame.conversation);
 			// The first message gives a conversation its title; one from elsewhere is not in the list yet.
 			if (!known?.preview) void queries.invalidateQueries({ queryKey: ["conversations"] });
-			changeOne(queries, conversation, (one) =>
-				message.at < one.updatedAt || message.superseded ? one : { ...one, updatedAt: message.at, preview: message.text.slice(0, 200) },
-			);
+			toList(queries, frame);
 			return;
 		}
 		case "turn":
-			changeOne(queries, frame.conversation, (one) => ({
-				...one,
-				busy: frame.state === "queued" || frame.state === "running" ? frame.state : null,
-			}));
+			toList(queries, frame);
 			void queries.invalidateQueries({ queryKey: ["turns"] });
 			if (frame.state === "done" || frame.state === "failed" || frame.state === "stopped") {
 				for (const key of ["usage", "fuse", "calls"]) void queries.invalidateQueries({ queryKey: [key] });
@@ -184,14 +179,6 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 	}
 }
 
-function changeOne(queries: QueryClient, id: string, change: (one: Conversation) => Conversation): void {
-	queries.setQueryData<{ conversations: Conversation[] }>(
-		["conversations"],
-		(list) => list && { conversations: list.conversations.map((one) => (one.id === id ? change(one) : one)) },
-	);
-}
-
-function changeList(list: Conversation[], frame: Extract<LiveFrame, { type: "conversation" }>): Conversation[] {
-	const others = list.filter((one) => one.id !== frame.conversation);
-	return frame.change === "deleted" || frame.value === null ? others : [frame.value, ...others];
+function toList(queries: QueryClient, frame: LiveFrame): void {
+	queries.setQueryData<ConversationPage>(["conversations"], (list) => list && { conversations: changeList(list.conversations, frame) });
 }

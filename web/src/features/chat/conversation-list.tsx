@@ -6,6 +6,7 @@ import { memo, useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { NavLink } from "react-router";
 import type { Conversation } from "../../../../server/http/contract.ts";
+import { useSession } from "../../app/session.tsx";
 import { api } from "../../lib/api.ts";
 import { clockTime, dayKey } from "../../lib/format.ts";
 import { Notice, Skeleton } from "../../ui/parts.tsx";
@@ -14,7 +15,12 @@ import css from "./conversation-list.module.css";
 import { type Group, groupConversations, searchConversations } from "./groups.ts";
 
 export function useConversations() {
-	return useQuery({ queryKey: ["conversations"], queryFn: ({ signal }) => api.conversations(signal), staleTime: 60_000 });
+	const { readConversations } = useSession();
+	return useQuery({
+		queryKey: ["conversations"],
+		queryFn: ({ signal }) => readConversations(() => api.conversations(signal)),
+		staleTime: 60_000,
+	});
 }
 
 export function ConversationList() {
@@ -97,7 +103,8 @@ function useSearch(all: Conversation[] | undefined, search: string): Conversatio
 	const found = searchConversations(all, search);
 	if (!more || settled === "" || settled !== search.trim()) return found;
 	const known = new Set(found.map((one) => one.id));
-	return [...found, ...more.filter((one) => !known.has(one.id))];
+	const live = new Map(all.map((one) => [one.id, one]));
+	return [...found, ...more.filter((one) => !known.has(one.id)).map((one) => live.get(one.id) ?? one)];
 }
 
 function ListGroup({ group, onAction }: { group: Group; onAction(action: ListAction): void }) {

@@ -182,7 +182,8 @@ function applyNew(state: ChatState, frame: LiveFrame): ChatState {
 		case "plan":
 			return withTurn(state, frame.conversation, frame.turnId, (turn) => ({ ...turn, plan: frame.items }));
 		case "usage":
-			return frame.conversation && frame.turnId
+			// Of a turn that was taken back nothing begins anew.
+			return frame.conversation && frame.turnId && state.threads[frame.conversation]?.turns[frame.turnId]
 				? withTurn(state, frame.conversation, frame.turnId, (turn) => ({ ...turn, usage: frame.usage }))
 				: state;
 		default:
