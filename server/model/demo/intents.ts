@@ -87,6 +87,11 @@ const RULES: { tool: string; when: RegExp; args(match: Match, reading: Reading):
 	},
 	{
 		tool: "recall",
+		when: /\bwhat (?:do|did|have) you (?:know|remember|learn(?:ed|t)?) (?:about|of) (?:me|myself)\b|\b(?:tell me )?(?:everything|all|what) you (?:know|remember) (?:about|of) me\b|\bdo you (?:know|remember) (?:anything |something )?about me\b|^你(?:都|还)?(?:知道|了解|记得)(?:些|哪些|多少)?(?:关于|有关)?我(?:的)?(?:些|哪些)?(?:什么|多少|事情?|信息|情况)*(?:吗)?[？?。]?$|^(?:关于|有关)我(?:的)?(?:事情?|信息|情况)?[，,]?你(?:都|还)?(?:知道|记得|了解)(?:些|哪些)?(?:什么|多少)[？?。]?$|^你对我(?:都|有)?(?:知道|了解)(?:些|多少|哪些)?(?:什么)?[？?。]?$/i,
+		args: (m) => ({ query: /\p{Script=Han}/u.test(m[0]) ? "我" : "me" }),
+	},
+	{
+		tool: "recall",
 		when: /\bwhat (?:do|did) (?:you|i) (?:know|remember|say|tell you) (?:about|of|on)\s+([\s\S]+)|\bdo you (?:remember|recall|know)\s+(?:what |when |where |who |about )?([\s\S]+)|\brecall\s+([\s\S]+)|(?:你)?(?:知道|记得|了解)(?:些|哪些|什么|多少)?(?:关于|有关)\s*([^？?。]+?)(?:的(?:什么|哪些|事情?|信息|内容))*[？?。]?$|关于(.+?)你(?:知道|记得)(?:什么|多少|些什么)?|(?:回忆|回想)(?:一下)?(.+)|你还?记得(.+?)吗/i,
 		args: (m) => ({ query: unstop(m.slice(1).find((part) => part)) }),
 	},
@@ -225,7 +230,7 @@ const RULES: { tool: string; when: RegExp; args(match: Match, reading: Reading):
 	},
 	{
 		tool: "now",
-		when: /\bwhat(?:'s| is) the (?:time|date)\b|\bwhat time is it\b|\bwhat day is (?:it|today)\b|\bcurrent (?:time|date)\b|几点|现在.*(?:时间|几号|日期)|今天.*(?:几号|星期几|周几|日期)/i,
+		when: /\bwhat(?:'s| is) the (?:time|date)\b|\bwhat time is it\b|\bwhat day is (?:it|today)\b|\bcurrent (?:time|date)\b|几点|(?:现在|今天|今儿|今日)?是?(?:星期几|周几|礼拜几|几月几号)|现在.*(?:时间|几号|日期)|今天.*(?:几号|星期几|周几|日期)/i,
 		args: () => ({}),
 	},
 ];

@@ -17,8 +17,9 @@ const RESULTS: { tools: string[]; when: RegExp; en: Say; zh: Say }[] = [
 	{
 		tools: ["now"],
 		when: /^(\d{4})-(\d\d)-(\d\d) (\w+day) (\d\d:\d\d):\d\d (\S+) \((\S+)\); \S+$/,
-		en: (m) => `It is ${m[4]}, ${m[1]}-${m[2]}-${m[3]}, ${m[5]} (${m[6]}, ${m[7]}).`,
-		zh: (m) => `现在是 ${m[1]} 年 ${Number(m[2])} 月 ${Number(m[3])} 日，${WEEKDAYS[m[4] ?? ""]}，${m[5]}（${m[6]}，${m[7]}）。`,
+		en: (m) => `It is ${m[4]}, ${m[1]}-${m[2]}-${m[3]}, ${m[5]} (${m[6]}${m[6] === "UTC" ? "" : `, ${m[7]}`}).`,
+		zh: (m) =>
+			`现在是 ${m[1]} 年 ${Number(m[2])} 月 ${Number(m[3])} 日，${WEEKDAYS[m[4] ?? ""]}，${m[5]}（${m[6]}${m[6] === "UTC" ? "" : `，${m[7]}`}）。`,
 	},
 	{
 		tools: ["remember_fact"],
@@ -29,14 +30,16 @@ const RESULTS: { tools: string[]; when: RegExp; en: Say; zh: Say }[] = [
 	{
 		tools: ["recall"],
 		when: /^Nothing found\.$/,
-		en: (_, arg) => `I remember nothing about "${arg("query")}".`,
-		zh: (_, arg) => `关于“${arg("query")}”，我什么都不记得。`,
+		en: (_, arg) => (isOneself(arg("query")) ? "I remember nothing about you yet." : `I remember nothing about "${arg("query")}".`),
+		zh: (_, arg) => (isOneself(arg("query")) ? "我还不记得关于你的什么。" : `关于“${arg("query")}”，我什么都不记得。`),
 	},
 	{
 		tools: ["recall"],
-		when: /^\d{4}-\d\d-\d\d \([^)\n]*\) .* \[\S+\](?:\n\d{4}-\d\d-\d\d \([^)\n]*\) .* \[\S+\])*$/,
-		en: (m, arg) => `About "${arg("query")}" I remember:\n${memories(m[0], (text, day) => `- ${text} (${day})`)}`,
-		zh: (m, arg) => `关于“${arg("query")}”，我记得：\n${memories(m[0], (text, day) => `- ${text}（${day}）`)}`,
+		when: /^\d{4}-\d\d-\d\d \([^)\n]*\) [\s\S]* \[\S+\]$/,
+		en: (m, arg) =>
+			`${isOneself(arg("query")) ? "About you" : `About "${arg("query")}"`} I remember:\n${memories(m[0], (text, day) => `- ${text} (${day})`)}`,
+		zh: (m, arg) =>
+			`${isOneself(arg("query")) ? "关于你" : `关于“${arg("query")}”`}，我记得：\n${memories(m[0], (text, day) => `- ${text}（${day}）`)}`,
 	},
 	{
 		tools: ["forget"],
@@ -100,12 +103,36 @@ const RESULTS: { tools: string[]; when: RegExp; en: Say; zh: Say }[] = [
 	},
 ];
 
+/** A search for the speaker themselves. */
+export const isOneself = (query: string): boolean => /^(?:me|myself|我)$/i.test(query);
+
+export interface MemoryRow {
+	day: string;
+	text: string;
+	id: string;
+}
+
+/** What `recall` found. A talk has lines of its own: a row goes on until its id. */
+export function memoryRows(result: string): MemoryRow[] {
+	return result.split(/\n(?=\d{4}-\d\d-\d\d \([^)\n]*\) )/).flatMap((row) => {
+		const [, day, text, id] = /^(\S+) \([^)\n]*\) ([\s\S]*) \[(\S+)\]$/.exec(row.trim()) ?? [];
+		return day && text !== undefined && id ? [{ day, text, id }] : [];
+	});
+}
+
+const longestMemory = 200;
+
+/** Each memory on a line of its own, whatever Markdown and line breaks stand in it. */
 function memories(rows: string, say: (text: string, day: string) => string): string {
-	return rows
-		.split("\n")
-		.map((row) => {
-			const [, day = "", text = row] = /^(\S+) \([^)]*\) (.*) \[\S+\]$/.exec(row) ?? [];
-			return say(text, day);
+	return memoryRows(rows)
+		.map(({ text, day }) => {
+			const characters = [
+				...text
+					.replace(/`{3,}\w*/g, " ")
+					.replace(/\s+/g, " ")
+					.trim(),
+			];
+			return say(characters.length > longestMemory ? `${characters.slice(0, longestMemory - 1).join("")}…` : characters.join(""), day);
 		})
 		.join("\n");
 }

@@ -22,6 +22,8 @@ export interface Reading {
 	first: boolean;
 	/** What the person said before, oldest first. */
 	earlier: string[];
+	/** What the prompt knows of the speaker, as list lines. */
+	profile: string[];
 	/** Memories that the situation brings. */
 	recalled: string[];
 	/** What woke us, when no person did. */
@@ -61,6 +63,7 @@ export function readRequest(request: ModelRequest, now: number): Reading {
 		steps: stepsOf(after),
 		first: !before.some((message) => message.role === "assistant"),
 		earlier: before.filter(isPerson).map((message) => textOf(message).replace(STAMP, "").trim()),
+		profile: profileOf(messages),
 		recalled: memories.split("\n").flatMap((line) => (line.startsWith("- ") ? [line.slice(2)] : [])),
 		woken: /Woken by an alarm/.test(situation)
 			? "alarm"
@@ -74,6 +77,12 @@ export function readRequest(request: ModelRequest, now: number): Reading {
 		attachments: [...said.matchAll(/\[(?:image|audio|video|file): ([^\]]+)\]/g)].map((match) => match[1] ?? ""),
 		tools: new Set(request.tools.map((tool) => tool.name)),
 	};
+}
+
+function profileOf(messages: ModelMessage[]): string[] {
+	const system = messages.find((message) => message.role === "system");
+	const section = /(?:^|\n)# (?:Master|主人)\n([\s\S]*?)(?=\n# |$)/.exec(system ? textOf(system) : "")?.[1] ?? "";
+	return section.split("\n").filter((line) => /^[-*] \S/.test(line));
 }
 
 function stepsOf(messages: ModelMessage[]): Done[][] {

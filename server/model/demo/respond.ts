@@ -1,5 +1,6 @@
 /** The demo model's mind: a fixed script for each message, gone through step by step, told from the tools' own results. */
 import { type Intent, intentsOf } from "./intents.ts";
+import { isOneself, memoryRows } from "./known.ts";
 import type { Done, Language, Reading } from "./read.ts";
 import { fallback, introduction, notOffered, tell } from "./say.ts";
 
@@ -60,9 +61,8 @@ const isSearched = (intent: Intent): boolean => intent.tool === "forget" && inte
 function forgetSteps(query: string, reading: Reading): Step[] {
 	const search: Step = [{ name: "recall", args: { query } }];
 	const found = reading.steps.flat().find((done) => done.name === "recall" && done.args.query === query);
-	const rows = found?.result.split("\n").filter((row) => /^\d{4}-\d\d-\d\d \(.* \[\S+\]$/.test(row)) ?? [];
-	const row = rows.find((one) => one.toLowerCase().includes(query.toLowerCase())) ?? rows[0];
-	const id = row && /\[(\S+)\]$/.exec(row)?.[1];
+	const rows = memoryRows(found?.result ?? "");
+	const { id } = rows.find((one) => one.text.toLowerCase().includes(query.toLowerCase())) ?? rows[0] ?? {};
 	return id ? [search, [{ name: "forget", args: { id } }]] : [search];
 }
 
@@ -151,6 +151,8 @@ function results(reading: Reading): string {
 	const lines: string[] = [];
 	const forgets = all.some((done) => done.name === "forget");
 	for (const done of all) if (done.name !== "write_plan" && !(forgets && done.name === "recall")) lines.push(tell(done, reading.language));
+	if (reading.profile.length > 0 && all.some((done) => done.name === "recall" && isOneself(String(done.args.query))))
+		lines.push(`${reading.language === "zh" ? "你的资料里写着：" : "Your profile says:"}\n${reading.profile.join("\n")}`);
 	const plan = all.findLast((done) => done.name === "write_plan");
 	if (plan) lines.push(planLine(plan, reading.language));
 	return lines.join("\n\n");

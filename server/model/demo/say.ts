@@ -98,7 +98,8 @@ export function tell(done: Done, language: Language): string {
 	const zh = language === "zh";
 	const text = Array.from(done.result.trim()).slice(0, SHOWN).join("");
 	const arg = (name: string) => String(done.args[name] ?? "");
-	const block = (title: string) => (text === "" ? `${title}${zh ? "（没有输出）" : " (no output)"}` : `${title}\n\n${fence(text)}`);
+	const block = (title: string, shown = (raw: string) => raw) =>
+		text === "" ? `${title}${zh ? "（没有输出）" : " (no output)"}` : `${title}\n\n${fence(shown(text))}`;
 	/** What was asked for, and the answer in the tool's own words. */
 	const about = (subject: string) => {
 		if (text === "") return zh ? `${subject}：没有返回内容。` : `${subject}: no answer.`;
@@ -121,7 +122,7 @@ export function tell(done: Done, language: Language): string {
 		case "read_file":
 			return block(zh ? `${arg("path")} 的内容：` : `${arg("path")} says:`);
 		case "list_files":
-			return block(zh ? "文件列表：" : "The files:");
+			return block(zh ? "文件列表：" : "The files:", (listed) => (zh ? listed.replace(/ (\d+) bytes$/gm, " $1 字节") : listed));
 		case "search_files":
 			return block(zh ? `在文件里找“${arg("query")}”：` : `"${arg("query")}" in the files:`);
 		case "run_shell":

@@ -83,6 +83,12 @@ export function createRecallTools(options: MemoryToolOptions): { rememberFact: T
 			async run(args, context) {
 				const query = String(args.query ?? "").trim();
 				if (query === "") return failed("`query` is empty.");
+				// "me", "what do you know about me": such words name nothing to look for, and ask for what is known at all.
+				if (termsOf(query, null).every((term) => term.stop)) {
+					const facts = (await memory.facts(keyOfOwner(ownerOf(context)))).sort((a, b) => b.at - a.at).slice(0, found);
+					if (facts.length > 0)
+						return { text: facts.map((one) => `${dayOf(one.at, context.timezone)} (fact) ${one.text} [${one.id}]`).join("\n") };
+				}
 				const { semantic, keyword } = await memory.search(keyOfOwner(ownerOf(context)), query, found / 2);
 				const seen = new Set<string>();
 				const rows = [...keyword, ...semantic].filter((one) => !seen.has(one.id) && seen.add(one.id)).slice(0, found);

@@ -63,6 +63,12 @@ const sentences: [string, string, Record<string, unknown>][] = [
 	["what do you know about my sister?", "recall", { query: "my sister" }],
 	["你知道关于我妹妹的什么？", "recall", { query: "我妹妹" }],
 	["你还记得我的生日吗", "recall", { query: "我的生日" }],
+	["What do you know about me?", "recall", { query: "me" }],
+	["Tell me everything you know about me.", "recall", { query: "me" }],
+	["你知道我什么？", "recall", { query: "我" }],
+	["你知道关于我的什么", "recall", { query: "我" }],
+	["关于我你知道些什么？", "recall", { query: "我" }],
+	["你了解我多少？", "recall", { query: "我" }],
 	["What is my sister's name?", "recall", { query: "What is my sister's name" }],
 	["search for the weather in Berlin", "web_search", { query: "the weather in Berlin" }],
 	["搜索一下柏林天气", "web_search", { query: "柏林天气" }],
@@ -81,6 +87,8 @@ const sentences: [string, string, Record<string, unknown>][] = [
 	["在文件里搜索面包", "search_files", { query: "面包" }],
 	["what time is it?", "now", {}],
 	["现在几点了", "now", {}],
+	["现在是星期几？", "now", {}],
+	["今天周几", "now", {}],
 	["run `ls -la`", "run_shell", { command: "ls -la" }],
 	["```python\nprint(1)\n```", "run_python", { code: "print(1)\n" }],
 	["send a message to 42 on tg saying good morning", "send_message", { channel: "tg", to: "42", text: "good morning" }],
@@ -192,6 +200,14 @@ describe("the demo model", () => {
 			"关于“我妹妹”，我记得：\n- 我妹妹叫安娜（2026-11-29）\n- 妹妹来了（2026-11-30）",
 		],
 		["what do you know about tea?", "2026-11-29 (fact) I like tea [f12]", 'About "tea" I remember:\n- I like tea (2026-11-29)'],
+		[
+			"What do you know about me?",
+			"2026-11-29 (talk) I like tea.\n```\nGood to know.\n``` [x-1]\n2026-11-30 (fact) I live in Berlin [f1]",
+			"About you I remember:\n- I like tea. Good to know. (2026-11-29)\n- I live in Berlin (2026-11-30)",
+		],
+		["你知道我什么？", "Nothing found.", "我还不记得关于你的什么。"],
+		["what day is it?", describeTime(Date.UTC(2026, 10, 30, 7, 4), "UTC"), "It is Monday, 2026-11-30, 07:04 (UTC)."],
+		["列出文件", "a.txt  118 bytes\nnotes/", "文件列表：\n\n```\na.txt  118 字节\nnotes/\n```"],
 		["写文件 notes.txt 内容：买牛奶", "Created notes.txt (9 bytes).", "新建了文件 notes.txt（9 字节）。"],
 		["把 notes.txt 里的“牛奶”改成“面包”", "Changed notes.txt at line 1.", "改好了 notes.txt 的第 1 行。"],
 		["列出文件", "(empty directory)", "这里没有文件。"],
@@ -205,6 +221,19 @@ describe("the demo model", () => {
 		["记住我对花生过敏", "`text` is empty.", "要记的是“我对花生过敏”，工具返回：“`text` is empty.”"],
 	])("%s, %s: one whole sentence in the person's language", async (text, result, sentence) => {
 		expect((await play(text, { answer: () => result })).text).toBe(sentence);
+	});
+
+	it("tells the speaker what the prompt's own lines say of them, beside what is remembered", async () => {
+		const messages: ModelMessage[] = [
+			{ role: "system", text: "# Soul\n\n- Warm.\n\n# Master\n\nKnown so far:\n- Lives in Berlin\n\n# Facts\n\n- none" },
+			...earlier,
+			user("What do you know about me?"),
+			{ role: "assistant", text: "", calls: [{ id: "k1", name: "recall", arguments: '{"query":"me"}' }] },
+			{ role: "tool", callId: "k1", name: "recall", text: "Nothing found." },
+		];
+		expect((await run(models, ask("", { messages, tools }))).reply.text).toBe(
+			"I remember nothing about you yet.\n\nYour profile says:\n- Lives in Berlin",
+		);
 	});
 
 	it("gives its calls ids that go into any server's history unchanged", async () => {

@@ -86,6 +86,16 @@ describe("the memory's tools", () => {
 		expect((await call("recall", { query: "vault code" })).text).toContain("5521");
 	});
 
+	it("recall of no more than the speaker shows the newest facts, of this memory only", async () => {
+		const { test, call } = await tools();
+		await test.memory.addFact(keyOfOwner("master"), { text: "My sister is called Anna" });
+		await test.memory.addFact(keyOfOwner("group:g1"), { text: "We meet on Friday" });
+		await test.memory.settled();
+		for (const query of ["me", "What do you know about me?", "我"])
+			expect((await call("recall", { query })).text).toMatch(/^\S+ \(fact\) My sister is called Anna \[\S+\]$/);
+		expect((await call("recall", { query: "me" }, context({ personId: "ana", tier: "known" }))).text).toBe("Nothing found.");
+	});
+
 	it("forget takes the id that recall shows, and none of another memory", async () => {
 		const { test, call } = await tools();
 		await test.memory.addFact(keyOfOwner("master"), { text: "The vault code is 5521" });
