@@ -3,6 +3,7 @@
  * again when the model changes. Words are searched meanwhile.
  */
 import { anyOf } from "../agent/abort.ts";
+import { ModelError } from "../model/model.ts";
 import type { MemoryKey, PendingVector } from "../store/memory-store.ts";
 import { shortHash } from "./lines.ts";
 import type { Embedder, MemoryOptions } from "./options.ts";
@@ -36,6 +37,11 @@ const questionMs = 1000;
 const batchMs = 120_000;
 const questionsKept = 200;
 const lexicalBatch = 32;
+/** A text this short is not refused for its length. */
+const leastText = 200;
+/** The model says no to what it is asked, as opposed to being away, busy or too dear. */
+const isRefusal = (error: unknown): boolean =>
+	error instanceof ModelError && (error.kind === "bad-request" || error.kind === "context-length");
 
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -81,6 +87,28 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		return made;
 	}
 
+	/**
+	 * As `ask`, where the model refuses a text as such: a text too long for it is halved, one that it never takes gets the vector that is
+	 * close to nothing. One memory must not keep all others from being found.
+	 */
+	async function askAll(given: Embedder, texts: string[], context: { owner: string; conversationId: null }): Promise<Float32Array[]> {
+		try {
+			return await ask(given, texts, context, batchMs);
+		} catch (error) {
+			if (!isRefusal(error)) throw error;
+			const [text = ""] = texts;
+			const size = sizes.get(given.model);
+			if (texts.length > 1) {
+				const half = Math.ceil(texts.length / 2);
+				return [...(await askAll(given, texts.slice(0, half), context)), ...(await askAll(given, texts.slice(half), context))];
+			}
+			if (text.length > leastText) return askAll(given, [text.slice(0, text.length / 2).toWellFormed()], context);
+			if (size === undefined) throw error;
+			log.warn("memory.embedding-refused", { error: (error as Error).message, characters: text.length });
+			return [new Float32Array(size)];
+		}
+	}
+
 	function notice(message: string): void {
 		log.info("memory.embedding-model", { message });
 		options.onProblem?.("embedding-model", message);
@@ -110,11 +138,10 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 				: new Map<string, Float32Array>();
 			const open = group.filter((row) => !cached.has(row.hash));
 			if (open.length > 0) {
-				const made = await ask(
+				const made = await askAll(
 					given,
 					open.map((row) => row.text.slice(0, 8000) || " "),
 					{ owner: key.owner, conversationId: null },
-					batchMs,
 				);
 				for (const [index, row] of open.entries()) cached.set(row.hash, made[index] as Float32Array);
 				await store.cacheVectors(
@@ -126,24 +153,27 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 			}
 			for (const row of group) found.push({ position: row.position, vector: cached.get(row.hash) as Float32Array });
 		}
-		return found;
+		// A dimension that changed under way makes the earlier ones another model's: they are made again.
+		return found.filter((one) => one.vector.length === sizes.get(given.model));
 	}
 
 	async function pass(): Promise<void> {
 		let made = 0;
+		let changes = 0;
 		while (!stopping.signal.aborted) {
 			const given = embedder();
 			// The size is part of the name: it is learned from one short text before anything is looked up under the name.
 			if (given && !sizes.has(given.model)) await ask(given, ["."], { owner: "master", conversationId: null }, batchMs);
 			const model = nameOf(given);
 			if (lastModel !== null && lastModel !== model) notice(`memories are indexed anew for ${model}`);
+			// A server that answers with one size and then another would have everything made again for ever, and paid.
+			if (model !== lastModel && ++changes > 3) throw new Error("the embedding model keeps changing its dimension");
 			lastModel = model;
 			const rows = await store.withoutVector(model, given ? (given.batch ?? 64) : lexicalBatch);
 			if (rows.length === 0) break;
 			const vectors = await vectorsOf(given, rows);
-			const now = nameOf(given);
 			// A dimension that changed under way makes these vectors another model's.
-			await store.setVectors(now, vectors);
+			await store.setVectors(nameOf(given), vectors);
 			made += rows.length;
 			await breathe();
 		}

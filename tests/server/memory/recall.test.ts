@@ -1,7 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Embedder } from "../../../server/memory/options.ts";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
+import { ModelError } from "../../../server/model/model.ts";
 import { exchange, fakeEmbedder, inGroup, openMemory, privately, start, type TestMemory } from "./setup.ts";
 
 const open: TestMemory[] = [];
@@ -211,6 +213,59 @@ describe("vectors", () => {
 		const found = await test.memory.recall(privately(), "what is the boat's name, Albatross?");
 		expect(found.map((one) => one.text)).toContain("The boat is named Albatross");
 		expect((await test.memory.status()).state).toMatch(/^error: 503/);
+	});
+
+	it("a text that the model refuses keeps no other from being found, and is found by its words", async () => {
+		const inner = fakeEmbedder("m", 24, [["garage", "car"]]);
+		const refusing: Embedder = {
+			...inner,
+			async embed(texts, context, signal) {
+				if (texts.some((text) => text.length > 500)) throw new ModelError("context-length", "too long", { status: 400 });
+				if (texts.some((text) => text.includes("odd"))) throw new ModelError("bad-request", "no", { status: 400 });
+				return inner.embed(texts, context, signal);
+			},
+		};
+		const test = await make({ embedder: () => refusing });
+		await test.memory.importEntries(
+			entries([...noise, `garage ${"long ".repeat(400)}`, "an odd walrus", ...noise.map((text) => `${text} again`)]),
+		);
+		await test.memory.settled();
+		expect(await test.memory.status()).toMatchObject({ state: "ready", indexed: 18, total: 18 });
+		expect((await test.memory.search(keyOfOwner("master"), "walrus")).keyword.map((one) => one.text)).toContain("an odd walrus");
+		expect((await test.memory.search(keyOfOwner("master"), "the car")).semantic[0]?.text).toContain("garage long");
+	});
+
+	it("a size that changes between two calls mixes no vectors, and one that never settles is a failure, not a loop", async () => {
+		let size = 24;
+		let calls = 0;
+		const changing: Embedder = {
+			model: "m",
+			batch: 8,
+			embed(texts, context, signal) {
+				calls++;
+				return fakeEmbedder("m", size, []).embed(texts, context, signal);
+			},
+		};
+		const test = await make({ embedder: () => changing });
+		await test.memory.importEntries([...entries(noise), ...entries(noise, { person: "ana" })]);
+		await test.memory.settled();
+		size = 16;
+		await test.memory.importEntries([...entries(["one more"]), ...entries(["one more of hers"], { person: "ana" })]);
+		await test.memory.settled();
+		expect(
+			test.db.raw.prepare("select model, dimension, length(vector) as bytes, count(*) as n from memory_vectors group by 1, 2, 3").all(),
+		).toEqual([{ model: "m/16", dimension: 16, bytes: 64, n: 18 }]);
+		const swinging: Embedder = {
+			...changing,
+			embed: (texts, context, signal) => fakeEmbedder("m", calls++ % 2 ? 16 : 24, []).embed(texts, context, signal),
+		};
+		const again = await test.restart({ embedder: () => swinging });
+		open.push(again);
+		calls = 0;
+		await again.memory.importEntries(entries(["and another"]));
+		await again.memory.settled();
+		expect(calls).toBeLessThan(20);
+		expect((await again.memory.status()).state).toContain("keeps changing");
 	});
 
 	it("the same text is embedded once, per owner", async () => {
