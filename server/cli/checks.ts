@@ -1,21 +1,22 @@
 /** What `openlani doctor` looks at: each finding is fine, a warning or a fault, and says how to mend it. */
-import { execFile } from "node:child_process";
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { ConfigService } from "../config/service.ts";
 import { checkDatabase } from "../store/inspect.ts";
-import { homeHolder } from "../workspace/lock.ts";
+import { homeHolder, readRuntime } from "../workspace/lock.ts";
 import { readToken, tokenPath } from "../workspace/token.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import type { Client } from "./client.ts";
 import type { Io, Text } from "./command.ts";
-import { formatBytes } from "./terminal.ts";
+import { modelsInForce } from "./models-in-force.ts";
+import { counted, formatBytes } from "./terminal.ts";
 
 export interface Finding {
 	area: "node" | "home" | "config" | "files" | "token" | "database" | "disk" | "model" | "sandbox" | "clock" | "port";
-	state: "ok" | "warn" | "fault";
+	/** `note`: neither good nor bad, but worth knowing. */
+	state: "ok" | "note" | "warn" | "fault";
 	what: Text;
 	fix?: Text;
 }
@@ -249,55 +250,18 @@ export async function checkDisk({ io }: Checked): Promise<Finding[]> {
 	return [free < lowBytes ? { area: "disk", state: "warn", what, fix } : { area: "disk", state: "ok", what }];
 }
 
-export async function checkSandbox({ io, config }: Checked): Promise<Finding[]> {
-	const wanted = config.current().safety.sandbox;
-	const programs = {
-		bwrap: ["bwrap", ["--ro-bind", "/", "/", "--unshare-all", "true"]],
-		docker: ["docker", ["version", "--format", "{{.Server.Version}}"]],
-		firejail: ["firejail", ["--version"]],
-	} as const;
-	const working: string[] = [];
-	await Promise.all(
-		Object.entries(programs).map(async ([name, [program, words]]) => {
-			if (await runs(program, [...words], io.signal)) working.push(name);
-		}),
-	);
-	working.sort();
-	const fix = {
-		en: "Install bubblewrap (apt install bubblewrap) so that code and commands run shut in.",
-		zh: "请安装 bubblewrap（apt install bubblewrap），让代码和命令在隔离环境中运行。",
-	};
-	if (wanted === "none")
-		return [
-			{
-				area: "sandbox",
-				state: "warn",
-				what: { en: "The sandbox is switched off (safety.sandbox: none)", zh: "沙箱已关闭（safety.sandbox: none）" },
-				fix: { en: "safety.sandbox: auto", zh: "safety.sandbox: auto" },
+/** Said because `safety.sandbox` can be set: nobody should take it for a protection that is at work. */
+export function checkSandbox(): Finding[] {
+	return [
+		{
+			area: "sandbox",
+			state: "note",
+			what: {
+				en: "Nothing uses a sandbox yet: this version runs no code and no commands",
+				zh: "还没有用到沙箱：这个版本不运行代码和命令",
 			},
-		];
-	if (wanted === "auto")
-		return [
-			working.length > 0
-				? ok("sandbox", `Sandbox: ${working.join(", ")}`, `沙箱：${working.join("、")}`)
-				: { area: "sandbox", state: "warn", what: { en: "No sandbox program works here", zh: "没有可用的沙箱程序" }, fix },
-		];
-	if (wanted in programs && !working.includes(wanted))
-		return [
-			{
-				area: "sandbox",
-				state: "fault",
-				what: { en: `The configured sandbox ${wanted} does not work here`, zh: `配置的沙箱 ${wanted} 在这里不可用` },
-				fix: { en: `Install ${wanted}, or set safety.sandbox: auto.`, zh: `请安装 ${wanted}，或改为 safety.sandbox: auto。` },
-			},
-		];
-	return [ok("sandbox", `Sandbox: ${wanted}`, `沙箱：${wanted}`)];
-}
-
-function runs(program: string, words: string[], signal: AbortSignal): Promise<boolean> {
-	return new Promise((resolve) => {
-		execFile(program, words, { timeout: 3000, signal }, (error) => resolve(error === null));
-	});
+		},
+	];
 }
 
 export async function checkClock({ io, config }: Checked): Promise<Finding[]> {
@@ -349,6 +313,22 @@ export async function checkPort({ io, config, daemon }: Checked): Promise<Findin
 		server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
 	});
 	if (code === null) return [ok("port", `${host}:${port} is free`, `${host}:${port} 空闲`)];
+	const other = code === "EADDRINUSE" ? await otherOpenLani(host, port, io) : null;
+	if (other)
+		return [
+			{
+				area: "port",
+				state: "warn",
+				what: {
+					en: `${host}:${port} is used by another OpenLani${other.home ? ` (home ${other.home})` : ""}`,
+					zh: `${host}:${port} 正被另一个 OpenLani 使用${other.home ? `（数据目录 ${other.home}）` : ""}`,
+				},
+				fix: {
+					en: "To run both, give this home a port of its own: server.port in its config.yaml, OPENLANI_PORT, or --port. Or stop the other one.",
+					zh: "要同时运行两个，请给这个数据目录另设端口：它的 config.yaml 里的 server.port、OPENLANI_PORT 或 --port；或者停掉另一个。",
+				},
+			},
+		];
 	const fix =
 		code === "EADDRINUSE"
 			? {
@@ -366,9 +346,25 @@ export async function checkPort({ io, config, daemon }: Checked): Promise<Findin
 	];
 }
 
+/** The OpenLani that answers at a port; its home where that is the user's usual one. Null for any other program. */
+async function otherOpenLani(host: string, port: number, io: Io): Promise<{ home: string | null } | null> {
+	const name = /^(0\.0\.0\.0|::|\[::\])$/.test(host) ? "127.0.0.1" : host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+	try {
+		const signal = AbortSignal.any([io.signal, AbortSignal.timeout(2000)]);
+		const response = await fetch(`http://${name}:${port}/healthz`, { signal, redirect: "error" });
+		const body = (await response.json()) as { status?: unknown; version?: unknown };
+		if (typeof body.status !== "string" || typeof body.version !== "string") return null;
+	} catch {
+		return null;
+	}
+	const usual = join(io.environment.userHome, ".openlani");
+	const runtime = await readRuntime(usual);
+	return { home: runtime && Number(new URL(runtime.url).port) === port ? usual : null };
+}
+
 /** Asks every configured model for a few words. Costs a few tokens each. */
 export async function checkModels({ io, config, daemon }: Checked, offline: boolean): Promise<Finding[]> {
-	const { models } = config.current();
+	const { models } = await modelsInForce(config, daemon, io.signal);
 	if (models.length === 0)
 		return [
 			{
@@ -381,23 +377,40 @@ export async function checkModels({ io, config, daemon }: Checked, offline: bool
 				},
 			},
 		];
-	if (offline) return [ok("model", `${models.length} models configured (not asked)`, `配置了 ${models.length} 个模型（未测试）`)];
+	const origin = (from: string): Text =>
+		from === "config.yaml"
+			? same(from)
+			: daemon
+				? { en: "the running daemon's environment", zh: "运行中的守护进程的环境变量" }
+				: { en: "this shell's environment", zh: "当前环境变量" };
+	if (offline) {
+		const origins = [...new Set(models.map(({ from }) => from))].map(origin);
+		return [
+			ok(
+				"model",
+				`${counted(models.length, "model")} from ${origins.map(({ en }) => en).join(" and ")} (not asked)`,
+				`${models.length} 个模型，来自${origins.map(({ zh }) => zh).join("和")}（未测试）`,
+			),
+		];
+	}
 	const test = await tester(io, config, daemon);
 	try {
 		return await Promise.all(
 			models.map(async (entry): Promise<Finding> => {
 				const result = await test.run(entry.id).catch((error: Error) => ({ ok: false, message: error.message, ms: null }));
-				const name = `${entry.id} (${entry.provider} ${entry.model})`;
+				const from = origin(entry.from);
+				const en = `${entry.id} (${entry.provider} ${entry.model}, from ${from.en})`;
+				const zh = `${entry.id}（${entry.provider} ${entry.model}，来自${from.zh}）`;
 				if (result.ok)
 					return ok(
 						"model",
-						`${name} answers${result.ms === null ? "" : ` in ${result.ms} ms`}`,
-						`${name} 正常回答${result.ms === null ? "" : `，${result.ms} 毫秒`}`,
+						`${en} answers${result.ms === null ? "" : ` in ${result.ms} ms`}`,
+						`${zh} 正常回答${result.ms === null ? "" : `，${result.ms} 毫秒`}`,
 					);
 				return {
 					area: "model",
 					state: "fault",
-					what: same(`${name}: ${result.message}`),
+					what: { en: `${en}: ${result.message}`, zh: `${zh}：${result.message}` },
 					fix: {
 						en: "Correct its entry under models: (key, baseUrl, model name) and run doctor again.",
 						zh: "改正 models: 里它的设置（密钥、baseUrl、模型名称）后再运行 doctor。",

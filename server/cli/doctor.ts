@@ -52,7 +52,7 @@ export const command: Command = {
 				...checkStore(checked),
 				...(await checkDisk(checked)),
 			);
-			found.push(...(await checkModels(checked, input.on("offline"))), ...(await checkSandbox(checked)), ...(await checkClock(checked)));
+			found.push(...(await checkModels(checked, input.on("offline"))), ...checkSandbox(), ...(await checkClock(checked)));
 			if (!found.some((finding) => finding.area === "port")) found.push(...(await checkPort(checked)));
 		} finally {
 			await config.close();
@@ -75,7 +75,8 @@ export const command: Command = {
 		}
 		const paint = createPaint(io.environment.terminal.color && io.stdout.isTTY === true);
 		for (const { area, state, what, fix } of found) {
-			const mark = state === "ok" ? paint.accent("✓") : state === "warn" ? paint.warn("!") : paint.warn("✗");
+			const mark =
+				state === "ok" ? paint.accent("✓") : state === "note" ? paint.dim("·") : state === "warn" ? paint.warn("!") : paint.warn("✗");
 			print(io, `${mark} ${area.padEnd(8)} ${say(io, what)}`);
 			if (fix) print(io, paint.dim(`           → ${say(io, fix)}`));
 		}

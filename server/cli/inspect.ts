@@ -1,12 +1,12 @@
 /** `openlani inspect`: what this home is, without changing it. */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { chatModels } from "../config/parse.ts";
 import { type ConfigService, loadConfig } from "../config/service.ts";
 import { checkDatabase } from "../store/inspect.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, print, say } from "./command.ts";
 import { findDaemon } from "./connect.ts";
+import { modelsInForce } from "./models-in-force.ts";
 import { counted, createPaint, formatBytes, oneLine } from "./terminal.ts";
 
 interface TurnLine {
@@ -52,6 +52,7 @@ async function gather(io: Io, config: ConfigService) {
 	const workspace = createWorkspace({ home, clock: { now: () => Date.now() }, log: silent });
 	const current = config.current();
 	const daemon = await findDaemon(io).catch(() => null);
+	const { models, chat } = await modelsInForce(config, daemon, io.signal);
 	const prompt = await workspace.prompt();
 	const files = (await workspace.list("")).filter(({ path }) => !path.startsWith("files/"));
 	const database = checkDatabase(workspace.paths.database);
@@ -70,15 +71,8 @@ async function gather(io: Io, config: ConfigService) {
 		config: { file: workspace.paths.config, safeMode: config.safeMode(), errors: config.errors() },
 		locale: current.locale ?? io.environment.language,
 		timezone: current.timezone,
-		models: current.models.map(({ id, provider, model, kind, baseUrl, apiKeys }) => ({
-			id,
-			provider,
-			model,
-			kind,
-			baseUrl,
-			keys: apiKeys.length,
-		})),
-		roles: { ...current.roles, chat: chatModels(current) },
+		models,
+		roles: { ...current.roles, chat },
 		prompt: {
 			characters: prompt.blocks.reduce((sum, block) => sum + block.text.length, 0),
 			blocks: prompt.blocks.map(({ name, text }) => ({ name, characters: text.length })),
@@ -145,8 +139,14 @@ function show(io: Io, facts: Awaited<ReturnType<typeof gather>>): void {
 		print(io, paint.warn(`  ${key}${line === null ? "" : ` (line ${line})`}: ${message}`));
 	head("\nModels", "\n模型");
 	if (facts.models.length === 0) print(io, say(io, { en: "  none: the demo model answers", zh: "  没有：由演示模型回答" }));
-	for (const { id, provider, model, kind, keys } of facts.models)
-		print(io, `  ${facts.roles.chat[0] === id ? "→" : " "} ${id}  ${provider} ${model}  ${paint.dim(`${kind}, ${counted(keys, "key")}`)}`);
+	const environment = facts.daemon
+		? say(io, { en: "from the running daemon's environment", zh: "来自运行中的守护进程的环境变量" })
+		: say(io, { en: "from this shell's environment", zh: "来自当前环境变量" });
+	for (const { id, provider, model, kind, keys, from } of facts.models)
+		print(
+			io,
+			`  ${facts.roles.chat[0] === id ? "→" : " "} ${id}  ${provider} ${model}  ${paint.dim(`${kind}, ${counted(keys, "key")}, ${from === "environment" ? environment : from}`)}`,
+		);
 	head("\nFiles", "\n文件");
 	for (const { path, bytes } of facts.files.slice(0, 30)) print(io, `  ${path}  ${paint.dim(formatBytes(bytes))}`);
 	if (facts.files.length > 30) print(io, paint.dim(`  … ${facts.files.length - 30}`));

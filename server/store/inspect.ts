@@ -7,6 +7,7 @@ export interface DatabaseCheck {
 	/** `older` and `newer`: the file is sound, but its schema is another version's. */
 	state: "missing" | "ok" | "older" | "newer" | "damaged" | "unreadable";
 	problem: string | null;
+	/** The file and its write-ahead log: a running daemon's newest data is in the latter. */
 	bytes: number;
 	schema: number | null;
 }
@@ -14,8 +15,10 @@ export interface DatabaseCheck {
 /** Reads the whole file and answers what is wrong with it. Never moves, migrates or repairs anything. */
 export function checkDatabase(file: string): DatabaseCheck {
 	if (!existsSync(file)) return { state: "missing", problem: null, bytes: 0, schema: null };
-	const { size: bytes } = statSync(file);
-	if (bytes === 0 && !existsSync(`${file}-wal`)) return { state: "damaged", problem: "the file is empty", bytes, schema: null };
+	const { size } = statSync(file);
+	const wal = statSync(`${file}-wal`, { throwIfNoEntry: false });
+	const bytes = size + (wal?.size ?? 0);
+	if (size === 0 && !wal) return { state: "damaged", problem: "the file is empty", bytes, schema: null };
 	let raw: SQLite.Database | null = null;
 	try {
 		raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });

@@ -120,7 +120,7 @@ describe("doctor and inspect", () => {
 	});
 	it("name every fault with a way to mend it", async () => {
 		await test.run(["init", "--yes"]);
-		const blocker = createServer().listen(0, "127.0.0.1");
+		const blocker = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
 		await new Promise((resolve) => blocker.once("listening", resolve));
 		const port = (blocker.address() as { port: number }).port;
 		await writeFile(
@@ -154,6 +154,41 @@ describe("doctor and inspect", () => {
 			state: "fault",
 			what: expect.stringContaining("could not be reached"),
 		});
+	});
+	it("know the models of the running daemon, whatever this shell's variables say, and count the database with its log", async () => {
+		await test.run(["init", "--yes"]);
+		const daemon = await test.daemon({
+			OPENAI_BASE_URL: "http://127.0.0.1:1/v1",
+			OPENLANI_MODEL: "house-model",
+			OPENAI_API_KEY: "sk-1234567890",
+		});
+		const checked = await test.run(["doctor", "--offline"]);
+		expect(checked.out).toContain("1 model from the running daemon's environment (not asked)");
+		expect(checked.out).toContain("· sandbox  Nothing uses a sandbox yet");
+		const shown = (await test.run(["inspect"])).out;
+		expect(shown).toMatch(/→ env {2}custom house-model .*from the running daemon's environment/);
+		const facts = json((await test.run(["inspect", "--json"])).out) as { sizes: { database: number } };
+		const file = join(test.home, "data", "openlani.db");
+		expect(facts.sizes.database).toBe((await stat(file)).size + (await stat(`${file}-wal`)).size);
+		await daemon.stop();
+		expect((await test.run(["inspect"])).out).toContain("none: the demo model answers");
+	});
+	it("warn of a port that another OpenLani uses, and name its home where that is the usual one", async () => {
+		await test.run(["init", "--yes"]);
+		const usual = join(test.root, ".openlani");
+		for (const home of [usual, join(test.root, "elsewhere")]) {
+			const daemon = await test.daemon({ OPENLANI_HOME: home });
+			const { code, out } = await test.run(["doctor", "--json", "--offline"], { env: { OPENLANI_PORT: new URL(daemon.url).port } });
+			await daemon.stop();
+			expect(code).toBe(0);
+			const port = findings(out).find(({ area }) => area === "port");
+			expect(port).toMatchObject({
+				state: "warn",
+				what: expect.stringContaining("another OpenLani"),
+				fix: expect.stringContaining("server.port"),
+			});
+			expect(port?.what.includes(`(home ${usual})`)).toBe(home === usual);
+		}
 	});
 	it("only look: a home that is not there is not made", async () => {
 		expect((await test.run(["inspect"])).code).toBe(1);
