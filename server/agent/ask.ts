@@ -1,6 +1,6 @@
 /** One model call: its stream as turn events, ended by stop even when the model does not listen. */
 import type { Model, ModelErrorKind, ModelReply, ModelRequest } from "../model/model.ts";
-import { createAbortableWaits } from "./abort.ts";
+import { createAbortableWaits, isLeaving } from "./abort.ts";
 import { isSilenceMarker } from "./notes.ts";
 import { createStampFilter } from "./stamp.ts";
 import type { TurnEvent } from "./types.ts";
@@ -19,6 +19,9 @@ export interface AskOptions {
 
 /** Longer than every marker of a silence. */
 const HELD_CHARS = 60;
+
+/** So long a stopped call may take to settle what it used. */
+const SETTLE_MS = 400;
 
 /** Yields `delta`, `thinking` and `restart`; answers the reply. Throws `Stopped` on abort and whatever the model throws. */
 export async function* ask(
@@ -75,9 +78,21 @@ export async function* ask(
 		}
 	} finally {
 		waits.end();
-		// Not awaited: a model that ignores the signal must not hold up the stop.
-		if (!ended) Promise.resolve(stream.return?.()).catch(() => {});
+		if (!ended) {
+			const settled = Promise.resolve(stream.return?.()).catch(() => {});
+			// What was used belongs to the stopped answer, but a model that ignores the signal must not hold up the stop.
+			if (signal.aborted && !isLeaving(signal)) await within(settled, SETTLE_MS);
+		}
 	}
+}
+
+async function within(work: Promise<unknown>, limitMs: number): Promise<void> {
+	let timer: NodeJS.Timeout | undefined;
+	const limit = new Promise((resolve) => {
+		timer = setTimeout(resolve, limitMs);
+	});
+	await Promise.race([work, limit]);
+	clearTimeout(timer);
 }
 
 const KINDS: ReadonlySet<string> = new Set<ModelErrorKind>([

@@ -104,9 +104,12 @@ export function failed(turn: Turn, error: unknown): Ending {
 	return ours(errorSentence(kind, turn.language), { kind, message: error instanceof Error ? error.message : String(error) });
 }
 
+/** A last line that is a mark and no word yet: a bullet, a number, the start of a heading. */
+const BARE_MARK = /(?:^|\n)[ \t]*(?:[-*+•>]|#{1,6}|\d{1,3}[.)])[ \t]*$/;
+
 /** What was streamed before the stop stays. */
 export function stopped(turn: Turn): Ending {
-	const text = stripStamp(wellFormed(turn.partial.text)).trim();
+	const text = stripStamp(wellFormed(turn.partial.text)).trim().replace(BARE_MARK, "").trimEnd();
 	return isBlank(text)
 		? { state: "stopped", reply: plainSentence("stopped", turn.language), fromUs: true }
 		: { state: "stopped", reply: text };

@@ -1,5 +1,6 @@
 import type { Address } from "../../channels/channel.ts";
 import { anyOf } from "../agent/abort.ts";
+import { addUsage } from "../agent/limits.ts";
 import type { StepRecord, TurnDeps, TurnEvent, TurnInput, TurnMessage, TurnOutcome } from "../agent/types.ts";
 import type { Message } from "../http/contract.ts";
 import type { Model } from "../model/model.ts";
@@ -59,6 +60,9 @@ interface Driven {
 
 const emptyUsage = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0, estimated: false, cost: 0, currency: "USD" };
 
+/** Calls of a turn that do not answer. */
+const besides: ReadonlySet<string> = new Set(["memory", "embedding", "critique", "voice", "image"]);
+
 /** Failures that may lie in what was said: kept, it would spoil the conversation's next requests too. */
 const spoils: ReadonlySet<string> = new Set(["bad-request", "context-length", "protocol", "internal"]);
 
@@ -112,12 +116,29 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		return { ...row, address: target.address, profile: target.profile };
 	}
 
-	async function finish(claim: Claim, { outcome, why, step }: Driven, said: TurnMessage[], signal: AbortSignal): Promise<void> {
+	/** A stopped call gave no reply to count: what the turn used, and of which model, is what its calls were settled with. */
+	async function withSpent(turnId: string, outcome: TurnOutcome): Promise<TurnOutcome & { calls?: number }> {
+		if (outcome.state !== "stopped") return outcome;
+		const calls = (await store.calls.list({ turnId, limit: 500 })).filter((call) => !besides.has(call.source) && call.state !== "open");
+		const last = calls[0];
+		if (!last) return outcome;
+		const used = calls.map((call) => call.usage).filter((usage) => usage.inputTokens + usage.outputTokens > 0);
+		return {
+			...outcome,
+			usage: used.reduce<TurnOutcome["usage"] | null>(addUsage, null) ?? outcome.usage,
+			model: last.model,
+			modelName: last.modelName,
+			calls: calls.length,
+		};
+	}
+
+	async function finish(claim: Claim, { outcome: told, why, step }: Driven, said: TurnMessage[], signal: AbortSignal): Promise<void> {
+		const outcome = await withSpent(claim.turn.id, told);
 		const reply = await directed(claim, outcome);
 		const end: TurnEnd = {
 			state: outcome.state,
 			rounds: outcome.rounds,
-			usage: { ...outcome.usage, calls: outcome.steps },
+			usage: { ...outcome.usage, calls: Math.max(outcome.steps, outcome.calls ?? 0) },
 			model: outcome.model,
 			modelName: outcome.modelName,
 			guard: outcome.guard,
@@ -150,7 +171,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			messageIds: said.map((message) => message.id),
 			reply: done.message,
 			outboxId: done.message ? (reply?.id ?? null) : null,
-			oneStep: outcome.steps <= 1 && outcome.toolDigest === null,
+			oneStep: outcome.state === "done" && outcome.steps <= 1 && outcome.toolDigest === null,
 		});
 		if (done.sending) options.send(done.sending);
 		else if (reply && done.message) options.kickDelivery(reply.address.channel, reply.address.account);

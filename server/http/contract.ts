@@ -94,6 +94,8 @@ export const Message = z.object({
 	usage: Usage.nullable(),
 	tools: z.array(ToolLine),
 	plan: z.array(PlanItem),
+	/** True on an answer that was stopped before its end. */
+	stopped: z.boolean().optional(),
 	/** True when the message was superseded by edit-and-resend or regenerate; such messages are left out unless asked for. */
 	superseded: z.boolean(),
 });

@@ -63,10 +63,10 @@ export function toToolLine(record: CallRecord & { step: number }): ToolLine {
 	return toolLine({ ...record, ms: duration(record) });
 }
 
-/** A message as the page and the API see it. `tools` and `plan` are those of its turn; only answers carry them. */
+/** A message as the page and the API see it. `tools`, `plan` and `stopped` are those of its turn; only answers carry them. */
 export function toMessage(
 	row: MessageRow,
-	{ tools = [], plan = [] }: { tools?: (CallRecord & { step: number })[]; plan?: PlanItem[] } = {},
+	{ tools = [], plan = [], stopped = false }: { tools?: (CallRecord & { step: number })[]; plan?: PlanItem[]; stopped?: boolean } = {},
 ): Message {
 	const answer = row.role !== "user";
 	return {
@@ -86,6 +86,7 @@ export function toMessage(
 		usage: row.usage === null ? null : usageOf(row.usage),
 		tools: answer ? tools.map(toToolLine) : [],
 		plan: answer ? plan.map(({ text, done }) => ({ text, done })) : [],
+		...(answer && stopped ? { stopped } : {}),
 		superseded: row.superseded,
 	};
 }

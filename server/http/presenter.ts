@@ -20,8 +20,11 @@ export function createPresenter(store: Pick<Store, "messages" | "turns">): Prese
 		const turnIds = [...new Set(rows.flatMap((row) => (row.role !== "user" && row.turnId !== null ? [row.turnId] : [])))];
 		if (turnIds.length === 0) return rows.map((row) => toMessage(row));
 		const [calls, turns] = await Promise.all([store.turns.calls(turnIds), Promise.all(turnIds.map((id) => store.turns.get(id)))]);
-		const plans = new Map(turns.flatMap((turn) => (turn ? [[turn.id, turn.plan] as const] : [])));
-		return rows.map((row) => toMessage(row, { tools: calls.get(row.turnId ?? "") ?? [], plan: plans.get(row.turnId ?? "") ?? [] }));
+		const known = new Map(turns.flatMap((turn) => (turn ? [[turn.id, turn] as const] : [])));
+		return rows.map((row) => {
+			const turn = known.get(row.turnId ?? "");
+			return toMessage(row, { tools: calls.get(row.turnId ?? "") ?? [], plan: turn?.plan ?? [], stopped: turn?.state === "stopped" });
+		});
 	}
 
 	return {

@@ -3,7 +3,7 @@ import type { Conversation, Message, ToolLine } from "../../server/http/contract
 import { groupConversations, searchConversations } from "../../web/src/features/chat/groups.ts";
 import type { LiveTurn } from "../../web/src/features/chat/state.ts";
 import { createChatStore, keepUnsent, readUnsent } from "../../web/src/features/chat/store.ts";
-import { prettyJson, speakable, summarizeArguments, traceOf } from "../../web/src/features/chat/trace.ts";
+import { plainLine, prettyJson, speakable, summarizeArguments, traceOf } from "../../web/src/features/chat/trace.ts";
 
 const tool = (recordId: string, step: number, name = "read_file", state: ToolLine["state"] = "done"): ToolLine => ({
 	recordId,
@@ -188,5 +188,19 @@ describe("unsent messages", () => {
 		expect(kept.size).toBe(0);
 		kept.set("openlani.unsent", "{broken");
 		expect(readUnsent(storage)).toEqual([]);
+	});
+});
+
+describe("a line of a list", () => {
+	it.each([
+		["``` plan\n- [ ] look", "[ ] look"],
+		["**粗**体和 `code`", "粗体和 code"],
+		["# Title\n\n> said *so*\n- one\n- two", "Title said so one two"],
+		["see [the file](http://x.test/a_b)", "see the file"],
+		["__all__ of snake_case_name and 2 * 3 * 4, a_b_", "all of snake_case_name and 2 * 3 * 4, a_b_"],
+		["``` plan: buy milk", "plan: buy milk"],
+		["", ""],
+	])("says %j as %j", (text, line) => {
+		expect(plainLine(text)).toBe(line);
 	});
 });

@@ -203,6 +203,42 @@ describe("stop", () => {
 		expect(await to.gateway.stop(id)).toBe(false);
 	});
 
+	it("gives the stopped answer the model and the tokens its call was settled with, and no bare bullet", async () => {
+		const usage = { inputTokens: 40, cachedTokens: 0, outputTokens: 5, reasoningTokens: 0, estimated: true, cost: 0.5, currency: "USD" };
+		const to = await start({
+			model: {
+				contextTokens: () => 100_000,
+				async *stream(request, signal) {
+					const begun = { model: "main", modelName: "my-model", key: null, attempt: 1, request: {}, maxOutputTokens: 9, startedAt: 1 };
+					await to.store.calls.open("call-1", { ...begun, context: request.context, estimatedInputTokens: 40 });
+					try {
+						yield { type: "text", text: "Try this:\n\n- one\n- " };
+						await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+						throw new Error("stopped");
+					} finally {
+						const error = { kind: "aborted" as const, message: "stopped", status: null };
+						await to.store.calls.close("call-1", { response: null, error, usage, ms: 5, firstByteMs: 1 });
+					}
+				},
+			},
+		});
+		const { id } = await to.gateway.createConversation(null, "web");
+		const { turnId } = await submit(to, id, "go");
+		await to.seen((frame) => frame.type === "delta");
+		await to.gateway.stop(id);
+		const shown = await to.seen((frame) => frame.type === "message" && frame.message.role === "assistant");
+		expect(shown).toMatchObject({
+			message: {
+				text: "Try this:\n\n- one",
+				model: "main",
+				modelName: "my-model",
+				stopped: true,
+				usage: { inputTokens: 40, outputTokens: 5, cost: 0.5 },
+			},
+		});
+		expect(await to.store.turns.get(turnId)).toMatchObject({ model: "main", usage: { inputTokens: 40, calls: 1, estimated: true } });
+	});
+
 	it("cancels what was only queued", async () => {
 		const hold = gate();
 		const to = await start({ model: gated([{ text: "first", gate: hold }]), maxTurns: 1 });

@@ -2,7 +2,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { lazy, Suspense, useCallback, useEffect, useState } from "react";
 import { useParams } from "react-router";
 import css from "./chat-page.module.css";
-import { ConversationList } from "./conversation-list.tsx";
+import { ConversationList, useConversations } from "./conversation-list.tsx";
 import { NewChat } from "./new-chat.tsx";
 import { ThreadPage } from "./thread-page.tsx";
 
@@ -22,13 +22,19 @@ export default function ChatPage() {
 			return null;
 		});
 	}, []);
-	const showList = !phone || id === undefined;
-	const showThread = !phone || id !== undefined;
+	const first = useConversations().data?.conversations.length === 0;
+	// An empty list is no place to begin: on a phone the first message is written here.
+	const showList = !phone || (id === undefined && !first);
+	const showThread = !phone || id !== undefined || first;
 	return (
 		<div className={css.chat} data-why={why ? "" : undefined}>
 			{showList && <ConversationList />}
 			{showThread &&
-				(id === undefined || id === "new" ? <NewChat phone={phone} /> : <ThreadPage key={id} id={id} phone={phone} onWhy={setWhy} />)}
+				(id === undefined || id === "new" ? (
+					<NewChat phone={phone && id !== undefined} />
+				) : (
+					<ThreadPage key={id} id={id} phone={phone} onWhy={setWhy} />
+				))}
 			{why && (
 				<Suspense fallback={null}>
 					<WhyPanel turnId={why} onClose={closeWhy} />

@@ -8,6 +8,7 @@ import { useSession } from "../../app/session.tsx";
 import { api } from "../../lib/api.ts";
 import { useReason } from "../../lib/use-reason.ts";
 import { Dialog } from "../../ui/dialog.tsx";
+import { plainLine } from "./trace.ts";
 
 export interface ListAction {
 	kind: "rename" | "delete";
@@ -67,7 +68,7 @@ export function ConversationDialogs({ action, onClose }: { action: ListAction | 
 			if (open === id) void navigate("/chat", { replace: true });
 		},
 	});
-	const title = conversation?.title || t("list.untitled");
+	const title = plainLine(conversation?.title ?? "") || t("list.untitled");
 	return (
 		<>
 			<Dialog

@@ -13,6 +13,7 @@ import { Notice, Skeleton } from "../../ui/parts.tsx";
 import { ConversationDialogs, type ListAction, usePin } from "./conversation-actions.tsx";
 import css from "./conversation-list.module.css";
 import { type Group, groupConversations, searchConversations } from "./groups.ts";
+import { plainLine } from "./trace.ts";
 
 export function useConversations() {
 	const { readConversations } = useSession();
@@ -125,7 +126,7 @@ function ListGroup({ group, onAction }: { group: Group; onAction(action: ListAct
 const Row = memo(function Row({ conversation, onAction }: { conversation: Conversation; onAction(action: ListAction): void }) {
 	const { t, i18n } = useTranslation();
 	const pin = usePin();
-	const title = conversation.title || t("list.untitled");
+	const title = plainLine(conversation.title) || t("list.untitled");
 	return (
 		<li className={css.row}>
 			<NavLink to={`/chat/${conversation.id}`} className={css.link}>
@@ -140,7 +141,7 @@ const Row = memo(function Row({ conversation, onAction }: { conversation: Conver
 					{conversation.busy ? (
 						<em>{t(conversation.busy === "running" ? "list.busy" : "list.queued")}</em>
 					) : (
-						(conversation.preview ?? t("list.noPreview"))
+						plainLine(conversation.preview ?? "") || t("list.noPreview")
 					)}
 				</span>
 			</NavLink>

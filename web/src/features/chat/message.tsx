@@ -111,7 +111,8 @@ export const Answer = memo(function Answer({ message, turn, last, actions, expec
 	const running = message === null && turn !== null && !isOver(turn.state);
 	const plan = message && message.plan.length > 0 ? message.plan : (turn?.plan ?? []);
 	const name = message ? (message.modelName ?? message.model) : (expected ?? turn?.model);
-	if (message?.role === "system" && parts.length === 0 && plan.length === 0) return <SystemLine message={message} actions={actions} />;
+	if (message?.role === "system" && parts.length === 0 && plan.length === 0)
+		return <SystemLine message={message} last={last} actions={actions} />;
 	return (
 		<article className={css.answer} aria-label={name ?? t("chat.system")} aria-busy={running}>
 			<header className={css.head}>
@@ -142,7 +143,7 @@ function Prose({ text, streaming = false }: { text: string; streaming?: boolean 
 	);
 }
 
-function SystemLine({ message, actions }: { message: Message; actions: MessageActions }) {
+function SystemLine({ message, last, actions }: { message: Message; last: boolean; actions: MessageActions }) {
 	const { t, i18n } = useTranslation();
 	return (
 		<article className={css.answer} aria-label={t("chat.system")}>
@@ -150,6 +151,7 @@ function SystemLine({ message, actions }: { message: Message; actions: MessageAc
 			<footer className={css.foot}>
 				<Time at={message.at} locale={i18n.language} />
 				{message.turnId && <WhyButton turnId={message.turnId} actions={actions} />}
+				{last && message.turnId && <AgainButton message={message} actions={actions} />}
 			</footer>
 		</article>
 	);
@@ -162,16 +164,22 @@ function AnswerFoot({ message, last, actions }: { message: Message; last: boolea
 	return (
 		<footer className={css.foot}>
 			<Time at={message.at} locale={i18n.language} />
+			{message.stopped && message.role !== "system" && <span>{t("chat.stopped")}</span>}
 			{message.usage && <Cost usage={message.usage} />}
 			{undelivered && message.delivery && <span className={css.refused}>{t(`chat.delivery.${message.delivery}`)}</span>}
 			<CopyButton text={() => message.text} label={t("chat.copy")} className={css.act} />
 			{message.turnId && <WhyButton turnId={message.turnId} actions={actions} />}
-			{last && (
-				<button type="button" className={css.act} onClick={() => actions.regenerate(message)}>
-					{t("chat.regenerate")}
-				</button>
-			)}
+			{last && <AgainButton message={message} actions={actions} />}
 		</footer>
+	);
+}
+
+function AgainButton({ message, actions }: { message: Message; actions: MessageActions }) {
+	const { t } = useTranslation();
+	return (
+		<button type="button" className={css.act} onClick={() => actions.regenerate(message)}>
+			{t("chat.regenerate")}
+		</button>
 	);
 }
 

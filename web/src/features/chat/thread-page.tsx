@@ -18,6 +18,7 @@ import { Answer, type MessageActions, PendingMessage, UserMessage } from "./mess
 import { expectedModel } from "./model-picker.tsx";
 import { PhoneTop } from "./phone-top.tsx";
 import { activeTurn, type Entry, entriesOf } from "./state.ts";
+import { plainLine } from "./trace.ts";
 import { useStickyScroll } from "./use-sticky-scroll.ts";
 import { useThread } from "./use-thread.ts";
 
@@ -30,6 +31,7 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 	const view = useThread(id);
 	const { thread } = view;
 	const conversation = useConversations().data?.conversations.find((one) => one.id === id);
+	const title = plainLine(conversation?.title ?? "") || t("list.untitled");
 	const [picked, setPicked] = useState<string | null | undefined>(undefined);
 	const [editing, setEditing] = useState<Message | null>(null);
 	const [problem, setProblem] = useState<string | null>(null);
@@ -82,8 +84,8 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 		);
 
 	return (
-		<section className={css.thread} aria-label={conversation?.title || t("list.untitled")}>
-			{phone && <PhoneTop title={conversation?.title || t("list.untitled")} />}
+		<section className={css.thread} aria-label={title}>
+			{phone && <PhoneTop title={title} />}
 			<div
 				ref={scroll.box}
 				className={css.scroll}

@@ -66,6 +66,21 @@ export function prettyJson(text: string): string {
 	}
 }
 
+/** The beginning of a Markdown text in one line of words, for lists. What stands in code stays, and so do marks within words and numbers. */
+export function plainLine(text: string): string {
+	return text
+		.replace(/^[ \t]*(?:```|~~~)[ \t]*[\w-]*[ \t]*$/gm, " ")
+		.replace(/```|~~~/g, " ")
+		.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+		.replace(/^[ \t]*(?:>[ \t]?)+/gm, "")
+		.replace(/^[ \t]*(?:#{1,6}|[-*+])[ \t]+/gm, "")
+		.replace(/^[ \t]*(?:[-*_][ \t]*){3,}$/gm, " ")
+		.replace(/(\*{1,3}|~~|`+)(?=\S)([^\n]*?\S)\1/g, "$2")
+		.replace(/(?<![\p{L}\p{N}_])(_{1,2})(?=\S)([^\n_]+)(?<=\S)\1(?![\p{L}\p{N}_])/gu, "$2")
+		.replace(/\s+/g, " ")
+		.trim();
+}
+
 /** Markdown as a screen reader should speak it: words without marks, at most `limit` characters. */
 export function speakable(text: string, limit = 600): string {
 	const plain = text

@@ -27,7 +27,7 @@ export function WhyBlocks({ blocks: all, cachedPercent }: { blocks: Turn["why"][
 					<div key={index}>
 						<dt>
 							<i style={{ background: shades[index % shades.length] }} aria-hidden="true" />
-							{block.name}
+							{t(`why.block.${block.name}`, { defaultValue: block.name })}
 						</dt>
 						<dd title={`${fullCount(block.chars, i18n.language)}`}>{fullCount(block.tokens, i18n.language)}</dd>
 					</div>

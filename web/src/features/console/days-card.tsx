@@ -122,29 +122,32 @@ function Chart({ bars, figure, exact }: ChartProps) {
 					</div>
 				))}
 			</dl>
-			<table className="hidden">
-				<caption>{t("usage.lastDays", { count: bars.length })}</caption>
-				<thead>
-					<tr>
-						<th scope="col">{t("usage.day")}</th>
-						{causes.map((cause) => (
-							<th key={cause} scope="col">
-								{t(`usage.cause.${cause}`)}
-							</th>
-						))}
-					</tr>
-				</thead>
-				<tbody>
-					{bars.map((bar) => (
-						<tr key={bar.day}>
-							<th scope="row">{dayLabel(bar.day, i18n.language)}</th>
+			{/* A table grows with its words whatever its width says: only a box around it can be clipped. */}
+			<div className="hidden">
+				<table>
+					<caption>{t("usage.lastDays", { count: bars.length })}</caption>
+					<thead>
+						<tr>
+							<th scope="col">{t("usage.day")}</th>
 							{causes.map((cause) => (
-								<td key={cause}>{exact(bar.parts[cause])}</td>
+								<th key={cause} scope="col">
+									{t(`usage.cause.${cause}`)}
+								</th>
 							))}
 						</tr>
-					))}
-				</tbody>
-			</table>
+					</thead>
+					<tbody>
+						{bars.map((bar) => (
+							<tr key={bar.day}>
+								<th scope="row">{dayLabel(bar.day, i18n.language)}</th>
+								{causes.map((cause) => (
+									<td key={cause}>{exact(bar.parts[cause])}</td>
+								))}
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</div>
 		</>
 	);
 }

@@ -8,6 +8,7 @@ import { api } from "../../lib/api.ts";
 import { duration, usageTokens } from "../../lib/format.ts";
 import { Chip, Notice, type Tone } from "../../ui/parts.tsx";
 import { useConversations } from "../chat/conversation-list.tsx";
+import { plainLine } from "../chat/trace.ts";
 import { Card, Loaded } from "./card.tsx";
 import { Cost } from "./cost.tsx";
 import css from "./records.module.css";
@@ -55,7 +56,7 @@ export default function TurnsTab() {
 									<li key={turn.id}>
 										<TurnRow
 											turn={turn}
-											title={conversations?.find((one) => one.id === turn.conversationId)?.title ?? ""}
+											title={plainLine(conversations?.find((one) => one.id === turn.conversationId)?.title ?? "")}
 											onOpen={() => change({ open: turn.id })}
 										/>
 									</li>

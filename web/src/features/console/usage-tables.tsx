@@ -7,6 +7,7 @@ import type { UsageBy } from "../../lib/api.ts";
 import { fullCount, money } from "../../lib/format.ts";
 import { Chip } from "../../ui/parts.tsx";
 import { useConversations } from "../chat/conversation-list.tsx";
+import { plainLine } from "../chat/trace.ts";
 import { Card, Loaded } from "./card.tsx";
 import css from "./usage.module.css";
 import { cachedPercent, type Span, sortRows, spanDays, sumRows } from "./usage.ts";
@@ -49,7 +50,7 @@ export function UsageTables({ today }: { today: string | null }) {
 						days={days}
 						name={(key) => {
 							if (key === "none") return t("usage.noConversation");
-							const title = conversations?.find((one) => one.id === key)?.title;
+							const title = plainLine(conversations?.find((one) => one.id === key)?.title ?? "");
 							return <Link to={`/chat/${key}`}>{title || t("usage.someConversation", { id: key.slice(-4) })}</Link>;
 						}}
 					/>
