@@ -3,6 +3,8 @@
  * out by hand changes the rows before anything else is read or written.
  */
 import type { FactRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
+import { versionOf } from "../workspace/text.ts";
+import type { WriteOptions } from "../workspace/workspace.ts";
 import { entryOf } from "./background.ts";
 import { normOf, sayingOf, topicOf } from "./fact-rules.ts";
 import { type FactLine, formatFact, markFact, parseFacts, withFact } from "./facts-file.ts";
@@ -48,6 +50,8 @@ export function createFacts(
 	const { store, workspace, clock, log } = options;
 	const stampOf = createStamps(workspace.paths.workspace);
 	let stamp = "";
+	/** Version of the text that has been taken over. */
+	let seen: string | null = null;
 	/** A damaged file could not be moved aside, and that has been said. */
 	let stuck = false;
 	let last: Promise<unknown> = Promise.resolve();
@@ -74,13 +78,27 @@ export function createFacts(
 			text: fact.text,
 		});
 
-	async function writeLine(owner: string, id: string, line: string | null): Promise<void> {
-		await workspace.update(path, (text) => withFact(text, owner, id, line), {
-			by: "agent",
-			reason: line === null ? "fact removed" : "fact",
-		});
-		stamp = stampOf(path);
+	/**
+	 * Our own change of what has been taken over is known; where a person has written meanwhile, before it or right behind it, the next
+	 * look reads the file anew.
+	 */
+	async function change(work: (text: string) => string | null, how: Omit<WriteOptions, "base">): Promise<void> {
+		let before = "";
+		let after: string | null = null;
+		await workspace.update(
+			path,
+			(text) => {
+				before = text;
+				after = work(text);
+				return after;
+			},
+			how,
+		);
+		if (after !== null && versionOf(before) === seen) seen = versionOf(after);
 	}
+
+	const writeLine = (owner: string, id: string, line: string | null): Promise<void> =>
+		change((text) => withFact(text, owner, id, line), { by: "agent", reason: line === null ? "fact removed" : "fact" });
 
 	async function replaceEntry(fact: FactRow): Promise<void> {
 		await parts.removeEntries(fact, [fact.id]);
@@ -164,8 +182,11 @@ export function createFacts(
 			}
 			for (const key of keys)
 				for (const fact of await store.facts(key, "active")) await writeLine(key.owner, fact.id, formatFact(fact, options.timezone()));
-			stamp = stampOf(path);
 			stuck = false;
+			return;
+		}
+		if (file.version !== null && file.version === seen) {
+			stamp = now;
 			return;
 		}
 		const lines = parseFacts(file.text);
@@ -189,6 +210,7 @@ export function createFacts(
 			}
 		}
 		stamp = now;
+		seen = file.version;
 		const known = new Set<string>();
 		for (const key of await store.factKeys()) for (const fact of await store.facts(key, "active")) known.add(fact.id);
 		for (const line of lines) if (line.text !== "" && (line.id === null || !known.has(line.id))) await adopt(line);
@@ -216,11 +238,10 @@ export function createFacts(
 		if (await store.fact(key, id)) await store.setFact(key, id, { text: fact.text, norm: fact.norm, state: "active", supersededBy: null });
 		else await store.addFact(fact);
 		if (line.id) return replaceEntry(fact);
-		await workspace.update(path, (text) => markFact(text, line, formatFact(fact, options.timezone())), {
+		await change((text) => markFact(text, line, formatFact(fact, options.timezone())), {
 			by: "program",
 			reason: "a fact written by hand got its id",
 		});
-		stamp = stampOf(path);
 		await replaceEntry(fact);
 	}
 
@@ -262,8 +283,7 @@ export function createFacts(
 			}),
 		removeOwner: (owner) =>
 			inTurn(async () => {
-				await workspace.update(
-					path,
+				await change(
 					(text) => {
 						let mine = owner === "master";
 						const rows = text.split("\n").filter((raw) => {
@@ -276,7 +296,6 @@ export function createFacts(
 					},
 					{ by: "person", reason: "forgotten" },
 				);
-				stamp = stampOf(path);
 			}),
 		apply: (job) =>
 			inTurn(async () => {

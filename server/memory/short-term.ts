@@ -4,6 +4,7 @@
  */
 import type { Exchange } from "../agent/types.ts";
 import type { ExchangeRow, MemoryKey } from "../store/memory-store.ts";
+import { versionOf } from "../workspace/text.ts";
 import { WorkspaceConflict, WorkspaceRefused } from "../workspace/workspace.ts";
 import { formatExchanges, parseExchanges, sameExchange } from "./exchanges-file.ts";
 import type { MemoryOptions } from "./options.ts";
@@ -174,7 +175,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			}
 			problem("file-damaged", path, `${path} was damaged; it was kept as ${kept} and written anew from the database`);
 			place.version = null;
-			place.stamp = stampOf(path);
+			place.stamp = "";
 			place.dirty = true;
 			return;
 		}
@@ -300,13 +301,15 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 					{ state: "new" },
 					"filed",
 				);
-				const file = await workspace.write(path, formatExchanges(rows.map((row) => row.exchange)), {
+				const text = formatExchanges(rows.map((row) => row.exchange));
+				await workspace.write(path, text, {
 					by: "program",
 					reason: "exchanges",
 					base: place.version,
 				});
-				place.version = file.version;
-				place.stamp = stampOf(path);
+				// Whether what stands there now is still ours, the next look finds out: a person may have written right behind us.
+				place.version = versionOf(text);
+				place.stamp = "";
 				place.flushedAt = Date.now();
 				const fresh = rows.filter((row) => row.state === "new");
 				if (fresh.length > 0) {

@@ -101,6 +101,24 @@ describe("facts", () => {
 		expect(await texts(test)).toEqual([first]);
 	});
 
+	it("a line written by hand right before or right after our own write is known at once", async () => {
+		const test = await make();
+		await test.memory.addFact(master, { text: "The boat is blue" });
+		const { update } = test.workspace;
+		let edits = 0;
+		const byHand = async (line: string) => writeFile(factFile(test), `${(await readFile(factFile(test), "utf8")).trimEnd()}\n- ${line}\n`);
+		test.workspace.update = async (path, change, how) => {
+			if (path !== "Fact.md" || edits++ > 0) return update(path, change, how);
+			await byHand("The car is red");
+			const written = await update(path, change, how);
+			await byHand("The bike is green");
+			return written;
+		};
+		await test.memory.addFact(master, { text: "The train is late" });
+		expect((await texts(test)).sort()).toEqual(["The bike is green", "The boat is blue", "The car is red", "The train is late"]);
+		expect((await readFile(factFile(test), "utf8")).match(/<!--f:/g)).toHaveLength(4);
+	});
+
 	it("a day that no calendar has, or of a year with five digits, ends nothing and changes nothing", async () => {
 		const test = await make();
 		await test.memory.addFact(master, { text: "The boat is blue", expiresAt: Date.UTC(12000, 1, 1) });

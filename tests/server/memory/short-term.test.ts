@@ -206,6 +206,28 @@ describe("Memory.json changed by hand", () => {
 		expect(await test.workspace.list("../backups").catch(() => [])).toBeDefined();
 	});
 
+	it("an edit in the moment after our write, before anybody has looked, is taken over, not overwritten", async () => {
+		const test = await make();
+		const path = join(test.workspace.paths.workspace, exchangesPath("c1"));
+		const { write } = test.workspace;
+		let edits = 0;
+		test.workspace.write = async (...args) => {
+			const written = await write(...args);
+			if (args[0] !== exchangesPath("c1") || edits++ > 0) return written;
+			const records = JSON.parse(await readFile(path, "utf8"));
+			records[0].said = "first, by hand";
+			await writeFile(path, JSON.stringify(records));
+			return test.workspace.read(args[0]);
+		};
+		await test.memory.remember(privately(), exchange(1, "first"));
+		await test.memory.settled();
+		expect(edits).toBe(1);
+		expect((await test.memory.history(privately())).map((one) => one.said)).toEqual(["first, by hand"]);
+		await test.memory.remember(privately(), exchange(2, "second"));
+		await test.memory.settled();
+		expect(JSON.parse(await readFile(path, "utf8")).map((one: { said: string }) => one.said)).toEqual(["first, by hand", "second"]);
+	});
+
 	it("a time that no calendar has is taken for none, wherever it is written", async () => {
 		const test = await make();
 		await test.memory.remember(privately(), exchange(1, "mark1"));
