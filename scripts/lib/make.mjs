@@ -24,8 +24,10 @@ export async function install(root) {
 	if (state.isFresh()) return;
 	// Without install scripts: the only one that matters is better-sqlite3's, and that has a cache.
 	if (!isInstalled(root)) {
-		await withProgress("Installing the locked packages", () =>
-			npm(["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--no-progress"], { cwd: root }),
+		await withProgress(
+			"Installing the locked packages",
+			() => npm(["ci", "--ignore-scripts", "--include=dev", "--no-audit", "--no-fund", "--no-progress"], { cwd: root }),
+			{ own: true },
 		);
 	}
 	await ensureNative(root);

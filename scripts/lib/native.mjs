@@ -1,4 +1,4 @@
-// better-sqlite3 is the one dependency that may have to be compiled (about a minute). The compiled file is kept in the
+// better-sqlite3 is the one dependency that may have to be compiled (a minute, on a busy small machine five). The compiled file is kept in the
 // user's cache directory, under a name that says everything it depends on, and used again only when its checksum is right.
 import { createHash, randomBytes } from "node:crypto";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -102,7 +102,7 @@ export async function ensureNative(root) {
 		if (await works(root)) return say("better-sqlite3 taken from the cache");
 		rmSync(join(root, BINARY), { force: true });
 	}
-	await withProgress("Building better-sqlite3 (once, about a minute)", () =>
+	await withProgress("Building better-sqlite3 (once, one to five minutes on a small machine)", () =>
 		npm(["rebuild", "better-sqlite3", "--ignore-scripts=false", "--no-audit", "--no-fund"], {
 			cwd: root,
 			env: withHeaders(process.env),

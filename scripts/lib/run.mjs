@@ -2,17 +2,45 @@ import { spawn } from "node:child_process";
 import { basename } from "node:path";
 import { SetupError, say } from "./say.mjs";
 
-/** Prints `label` now, again every ten seconds while `work` runs, and how long it took. */
-export async function withProgress(label, work) {
+/** Steps under way on a terminal. Two at once would write over each other's line: then each says only its beginning and its end. */
+let steps = 0;
+/** Whether the terminal's last line is a count, to be replaced by whatever is printed next. */
+let counting = false;
+
+function clearCount() {
+	if (counting) process.stderr.write("\r\u001b[2K");
+	counting = false;
+}
+
+/**
+ * Prints `label` now and how long it took at the end. Meanwhile it counts the seconds in place on a terminal; in a file or a pipe
+ * it says every half minute that it is still at it. `own`: `work` prints lines of its own, between which no line is overwritten.
+ */
+export async function withProgress(label, work, { own = false } = {}) {
 	const startedAt = Date.now();
 	const seconds = () => `${((Date.now() - startedAt) / 1000).toFixed(1)} s`;
+	const terminal = process.stderr.isTTY === true;
+	clearCount();
 	say(`${label} …`);
-	const life = setInterval(() => say(`${label}: still at it, ${seconds()}`), 10_000);
+	steps += 1;
+	const life = setInterval(
+		() => {
+			if (!terminal) return say(`${label}: still at it, ${seconds()}`);
+			if (own || steps > 1) return clearCount();
+			const line = `openlani: still at it, ${Math.round((Date.now() - startedAt) / 1000)} s`;
+			process.stderr.write(`\r\u001b[2K${line}`);
+			counting = true;
+		},
+		terminal ? 1_000 : 30_000,
+	);
 	try {
 		const result = await work();
+		clearCount();
 		say(`${label}: done in ${seconds()}`);
 		return result;
 	} finally {
+		clearCount();
+		steps -= 1;
 		clearInterval(life);
 	}
 }
@@ -41,6 +69,7 @@ export function run(command, args, { cwd, env = process.env, quiet = false } = {
 		child.once("close", (code, signal) => {
 			end();
 			if (code === 0) return resolve();
+			clearCount();
 			if (kept) process.stderr.write(kept);
 			const line = [basename(command), ...args.map((arg) => basename(arg))].join(" ");
 			reject(new SetupError(`"${line}" ended with ${signal ?? `code ${code}`}`));

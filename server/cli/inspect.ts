@@ -2,6 +2,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type ConfigService, loadConfig } from "../config/service.ts";
+import { errorWords } from "../observe/alert-words.ts";
 import { checkDatabase } from "../store/inspect.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, print, say } from "./command.ts";
@@ -166,6 +167,6 @@ function show(io: Io, facts: Awaited<ReturnType<typeof gather>>): void {
 	for (const turn of facts.turns)
 		print(
 			io,
-			`  ${turn.id}  ${(turn.startedAt ?? "").slice(0, 19).replace("T", " ")}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(turn.error, 80)}`) : ""}`,
+			`  ${turn.id}  ${(turn.startedAt ?? "").slice(0, 19).replace("T", " ")}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(say(io, errorWords(turn.error)), 80)}`) : ""}`,
 		);
 }

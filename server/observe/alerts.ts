@@ -61,7 +61,7 @@ export function createAlerts(options: AlertsOptions): Alerts {
 			turnId: row.turnId,
 		});
 		if (resolved && row.severity === "info") return;
-		const said = resolved ? `${chinese() ? "已恢复:" : "Over: "}${text}` : text;
+		const said = resolved ? `${chinese() ? "已恢复：" : "Over: "}${text}` : text;
 		for (const [way, sending] of [
 			["notify", options.notify?.(said, row)],
 			["webhook", options.webhook?.(row)],

@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises";
 import type { LiveFrame, Status } from "../http/contract.ts";
 import type { Fuse, FuseEvent, FuseState } from "../safety/fuse.ts";
 import type { Ledger } from "../store/ledger-store.ts";
+import { guardWords, kindWords } from "./alert-words.ts";
 import type { Alerts } from "./alerts.ts";
 import type { EventBus } from "./bus.ts";
 import type { Calendar } from "./day.ts";
@@ -88,15 +89,15 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 		const kind = call.error?.kind ?? null;
 		// A request that was wrong, a stop and the fuse say nothing about the model's health.
 		if (kind !== null && !failingKinds.has(kind)) return;
-		if (count(`model ${call.model}`, kind !== null) >= failuresInRow) {
+		if (count(`model ${call.model}`, kind !== null) >= failuresInRow && kind !== null) {
 			say(
 				alerts.report({
 					kind: "model-failing",
 					incident: call.model,
 					severity: "error",
 					message: {
-						en: `The model "${call.model}" has failed ${failuresInRow} times in a row (${kind}${call.error?.status ? ` ${call.error.status}` : ""}). Check its provider, its key and the network; a fallback in roles.chat keeps people answered.`,
-						zh: `模型“${call.model}”连续失败 ${failuresInRow} 次(${kind}${call.error?.status ? ` ${call.error.status}` : ""})。请检查服务商、密钥和网络;在 roles.chat 里配置备用模型可以保证有人应答。`,
+						en: `The model "${call.model}" has failed ${failuresInRow} times in a row (${kindWords(kind).en}${call.error?.status ? ` ${call.error.status}` : ""}). Check its provider, its key and the network; a fallback in roles.chat keeps people answered.`,
+						zh: `模型“${call.model}”连续失败 ${failuresInRow} 次（${kindWords(kind).zh}${call.error?.status ? ` ${call.error.status}` : ""}）。请检查服务商、密钥和网络；在 roles.chat 里配置备用模型可以保证有人应答。`,
 					},
 				}),
 			);
@@ -111,7 +112,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 					severity: "error",
 					message: {
 						en: `The key ${call.key} of "${call.model}" was refused (${kind === "payment" ? "no credit left" : "not valid"}). Top it up or put a new one into the configuration.`,
-						zh: `“${call.model}”的密钥 ${call.key} 被拒绝(${kind === "payment" ? "余额不足" : "无效"})。请充值或更换密钥。`,
+						zh: `“${call.model}”的密钥 ${call.key} 被拒绝（${kind === "payment" ? "余额不足" : "无效"}）。请充值或更换密钥。`,
 					},
 				}),
 			);
@@ -174,8 +175,8 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 			conversationId: conversation,
 			turnId,
 			message: {
-				en: `A turn was ended because it went in circles or on for too long (${guard}). Look at its steps; a clearer task or another model may help.`,
-				zh: `有一轮因为原地打转或太长而被结束(${guard})。请查看它的步骤;把任务说得更清楚或换个模型可能有用。`,
+				en: `A turn was ended because it went in circles or on for too long (${guardWords(guard).en}). Look at its steps; a clearer task or another model may help.`,
+				zh: `有一轮因为原地打转或太长而被结束（${guardWords(guard).zh}）。请查看它的步骤；把任务说得更清楚或换个模型可能有用。`,
 			},
 		});
 	}
@@ -197,7 +198,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 					severity: "warn",
 					message: {
 						en: `${percent} % of today's ${event.limit === "cost" ? "spending" : "token"} limit is used (${figures}). At the limit every model call stops until ${new Date(state.resetsAt).toISOString()}.`,
-						zh: `今天的${event.limit === "cost" ? "费用" : "用量"}上限已用 ${percent} %(${figures})。到达上限后,所有模型调用会停到 ${new Date(state.resetsAt).toISOString()}。`,
+						zh: `今天的${event.limit === "cost" ? "费用" : "用量"}上限已用 ${percent} %（${figures}）。到达上限后，所有模型调用会停到 ${new Date(state.resetsAt).toISOString()}。`,
 					},
 				}),
 			);
@@ -210,7 +211,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 					severity: "error",
 					message: {
 						en: `Today's ${cost ? "spending" : "token"} limit is reached (${figures}): no model is called until ${new Date(state.resetsAt).toISOString()}. Messages wait. Raise it for today on the page, or change budget in the configuration.`,
-						zh: `今天的${cost ? "费用" : "用量"}上限已到(${figures}):在 ${new Date(state.resetsAt).toISOString()} 之前不再调用模型,消息会等待。可在页面上为今天提高上限,或修改配置里的 budget。`,
+						zh: `今天的${cost ? "费用" : "用量"}上限已到（${figures}）：在 ${new Date(state.resetsAt).toISOString()} 之前不再调用模型，消息会等待。可在页面上为今天提高上限，或修改配置里的 budget。`,
 					},
 				}),
 			);
@@ -232,7 +233,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 					turnId,
 					message: {
 						en: `A turn has shown no progress for ${Math.round((now - turn.lastAt) / 1000)} s. It may wait for a slow model or tool; stopping it lets the next message through.`,
-						zh: `有一轮已经 ${Math.round((now - turn.lastAt) / 1000)} 秒没有进展,可能在等很慢的模型或工具;停掉它,后面的消息就能继续。`,
+						zh: `有一轮已经 ${Math.round((now - turn.lastAt) / 1000)} 秒没有进展，可能在等很慢的模型或工具；停掉它，后面的消息就能继续。`,
 					},
 				});
 		const forgotten = await options.ledger.forgotten(now - forgottenMs, now);
@@ -244,7 +245,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 				conversationId,
 				message: {
 					en: `A message has waited for ${Math.round((now - since) / 1000)} s and no turn runs in its conversation: the agent plays dead there. Restarting the service takes it up again; nothing is lost.`,
-					zh: `有条消息已等待 ${Math.round((now - since) / 1000)} 秒,而它的会话里没有任何处理:助手在那里没有反应。重启服务会接着处理,消息不会丢失。`,
+					zh: `有条消息已等待 ${Math.round((now - since) / 1000)} 秒，而它的会话里没有任何处理：助手在那里没有反应。重启服务会接着处理，消息不会丢失。`,
 				},
 			});
 		const still = new Set(forgotten.map((one) => one.conversationId));
@@ -267,7 +268,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 				severity: "error",
 				message: {
 					en: `The channel "${id}" is down${error ? ` (${error})` : ""}. It is tried again by itself; check its token and its server.`,
-					zh: `渠道“${id}”已断开${error ? `(${error})` : ""}。程序会自动重连;请检查令牌和服务器。`,
+					zh: `渠道“${id}”已断开${error ? `（${error}）` : ""}。程序会自动重连；请检查令牌和服务器。`,
 				},
 			});
 		}
@@ -285,7 +286,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 			severity: "error",
 			message: {
 				en: `The disk of the home is nearly full (${Math.round(free / 1e6)} MB free). Make room: without it messages cannot be stored.`,
-				zh: `数据目录所在的磁盘快满了(剩 ${Math.round(free / 1e6)} MB)。请清理空间,否则无法保存消息。`,
+				zh: `数据目录所在的磁盘快满了（剩 ${Math.round(free / 1e6)} MB）。请清理空间，否则无法保存消息。`,
 			},
 		});
 	}
@@ -303,7 +304,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 			severity: "warn",
 			message: {
 				en: `The clock jumped by ${Math.round(jumpMs / 1000)} s (or the machine slept). Schedules follow the new time, each slot once.`,
-				zh: `系统时钟跳变了 ${Math.round(jumpMs / 1000)} 秒(或机器休眠过)。定时任务按新时间进行,每个时刻只运行一次。`,
+				zh: `系统时钟跳变了 ${Math.round(jumpMs / 1000)} 秒（或机器休眠过）。定时任务按新时间进行，每个时刻只运行一次。`,
 			},
 		});
 	}
@@ -330,7 +331,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 			severity: "warn",
 			message: {
 				en: `Today's use (${now_.toLocaleString("en")} tokens) is far above that of the last days. The usage page shows by source and conversation where it goes.`,
-				zh: `今天的用量(${now_.toLocaleString("en")} 个 token)远高于前几天。用量页可以按来源和会话查看去向。`,
+				zh: `今天的用量（${now_.toLocaleString("en")} 个 token）远高于前几天。用量页可以按来源和会话查看去向。`,
 			},
 		});
 	}

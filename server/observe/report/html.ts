@@ -2,6 +2,7 @@
 import type { PlanItem } from "../../agent/types.ts";
 import type { CallSource } from "../../model/model.ts";
 import type { UsageRow } from "../../store/ledger-store.ts";
+import { errorWords, guardWords } from "../alert-words.ts";
 import { diffLines, hunks } from "./diff.ts";
 import { type ReportData, type ReportStep, type ReportTurn, sourceNames } from "./gather.ts";
 import { style } from "./style.ts";
@@ -29,7 +30,7 @@ const h = escapeHtml;
 function cost(frame: Frame, value: number | null, currency = "USD"): string {
 	return value === null
 		? `<span class="unknown">${h(frame.words.unknownPrice)}</span>`
-		: `${h(value === 0 ? "0" : value.toPrecision(4).replace(/\.?0+$/, ""))} ${h(currency)}`;
+		: `${value === 0 ? h(frame.words.free) : h(`${value.toPrecision(4).replace(/\.?0+$/, "")} ${currency}`)}`;
 }
 
 function seconds(ms: number | null): string {
@@ -75,6 +76,9 @@ function usageTable(frame: Frame, title: string, rows: UsageRow[], name: (key: s
 
 const planText = (items: PlanItem[]): string => items.map((item) => `- [${item.done ? "x" : " "}] ${item.text}`).join("\n");
 
+/** Fact.md marks each line with the fact's id, for the program alone. */
+const withoutMarks = (text: string): string => text.replace(/[ \t]*<!--f:[^>\n]*-->/g, "");
+
 function diff(before: string, after: string): string {
 	const lines = hunks(diffLines(before, after)).map((line) =>
 		line === null
@@ -116,12 +120,12 @@ function turnHtml(frame: Frame, turn: ReportTurn, open: boolean): string {
 		),
 		...failed.map(
 			(call) =>
-				`<tr><th scope="row">${h(words.failedCall)}: ${h(call.model)} ${h(call.key ?? "")}</th><td>${h(call.error ?? "")}</td></tr>`,
+				`<tr><th scope="row">${h(words.failedCall)}: ${h(call.model)} ${h(call.key ?? "")}</th><td>${h(errorWords(call.error ?? "")[frame.chinese ? "zh" : "en"])}</td></tr>`,
 		),
 	];
 	return `<details class="turn"${open ? " open" : ""} id="turn-${h(turn.id)}"><summary><b>${h(head)}</b> <small>${h(frame.time(turn.startedAt))} · ${h(turn.conversation)} · ${h(words.states[turn.state] ?? turn.state)} · ${seconds(turn.ms)} · ${h(turn.model ?? "")}</small></summary>
 ${turn.said.map((message) => `<blockquote class="said"><small>${h(message.from ?? words.master)} · ${h(frame.time(message.at))}</small>${h(message.text)}</blockquote>`).join("")}
-${turn.guard ? `<p class="warn">${h(words.cut)}: ${h(turn.guard)}</p>` : ""}${turn.error ? `<p class="warn">${h(turn.error)}</p>` : ""}
+${turn.guard ? `<p class="warn">${h(words.cut)}: ${h(guardWords(turn.guard)[frame.chinese ? "zh" : "en"])}</p>` : ""}${turn.error ? `<p class="warn">${h(errorWords(turn.error)[frame.chinese ? "zh" : "en"])}</p>` : ""}
 ${turn.steps.map((step) => stepHtml(frame, step)).join("")}
 ${plans.join("")}
 ${turn.reply === null ? "" : `<blockquote class="reply"><small>${h(words.reply)}</small>${h(turn.reply)}</blockquote>`}
@@ -153,7 +157,7 @@ ${bars(frame, data.bars)}
 ${usageTable(frame, words.bySource, data.bySource, nameOfSource)}
 ${usageTable(frame, words.byModel, data.byModel, (key) => key)}
 <h2>${h(words.tasks)}</h2>${data.turns.length === 0 ? `<p>${h(words.nothing)}</p>` : data.turns.map((turn) => turnHtml(frame, turn, data.turns.length === 1)).join("")}
-${data.files.length === 0 ? "" : `<h2>${h(words.files)}</h2>${data.files.map((file) => `<h5><code>${h(file.file)}</code> <small>${h(frame.time(file.at))} · ${h(words.by[file.by] ?? file.by)} · ${h(file.reason)}</small></h5>${diff(file.before, file.after)}`).join("")}`}
+${data.files.length === 0 ? "" : `<h2>${h(words.files)}</h2>${data.files.map((file) => `<h5><code>${h(file.file)}</code> <small>${h(frame.time(file.at))} · ${h(words.by[file.by] ?? file.by)} · ${h(file.reason)}</small></h5>${diff(withoutMarks(file.before), withoutMarks(file.after))}`).join("")}`}
 </main></body></html>
 `;
 }

@@ -12,6 +12,7 @@ export interface Words {
 	calls: string;
 	cost: string;
 	most: string;
+	free: string;
 	unknownPrice: string;
 	unpriced: string;
 	bySource: string;
@@ -47,6 +48,7 @@ const english: Words = {
 	calls: "calls",
 	cost: "cost",
 	most: "highest",
+	free: "free",
 	unknownPrice: "price unknown",
 	unpriced: "tokens without a known price",
 	bySource: "What it was for",
@@ -92,6 +94,7 @@ const chinese: Words = {
 	calls: "调用",
 	cost: "费用",
 	most: "最高",
+	free: "免费",
 	unknownPrice: "价格未知",
 	unpriced: "token 价格未知",
 	bySource: "按用途",

@@ -183,6 +183,8 @@ describe("the watchdog", () => {
 		expect(await open()).toEqual([]);
 		watchdog.called(failed("auth"));
 		expect(await open()).toEqual(["key-refused", "model-failing"]);
+		const [failing] = (await home.ledger.alerts.list({ limit: 10 })).filter((row) => row.kind === "model-failing");
+		expect(failing?.message.zh).toContain("连续失败 3 次（密钥无效 500）。");
 		watchdog.called(failed("server"));
 		watchdog.called(call(null));
 		expect(await open()).toEqual([]);
@@ -204,6 +206,9 @@ describe("the watchdog", () => {
 		expect(await open()).toEqual(["loop-cut", "tool-failing"]);
 		clock.at += 70_000;
 		expect(await open()).toEqual(["channel-down", "loop-cut", "tool-failing"]);
+		const chinese = (await home.ledger.alerts.list({ limit: 10 })).map((row) => row.message.zh).join("");
+		expect(chinese).toContain("反复做同一个调用");
+		expect(chinese).not.toMatch(/[(),;]|same-call/);
 		world.channels = [{ id: "tg", type: "telegram", state: "up", error: null }];
 		tool("done");
 		frame({ type: "turn", conversation: "c1", turnId: "t2", state: "done", origin: "human", model: null });

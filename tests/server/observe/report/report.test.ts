@@ -39,6 +39,7 @@ describe("a report", () => {
 			clock,
 			changes: async () => [
 				{ file: "Agent.md", at: clock.now(), by: "agent", reason: "tidy", before: "a\nold\nz", after: `a\n${evil}\nz` },
+				{ file: "Fact.md", at: clock.now(), by: "agent", reason: "told", before: "", after: "- likes plums <!--f:fd1510-ab-->" },
 			],
 		};
 		const data = await gatherTurn(options, "turn-1");
@@ -52,6 +53,8 @@ describe("a report", () => {
 				expect(html, word).toContain(word);
 			for (const tag of html.match(/<[^>]*>/g) ?? []) expect(tag).not.toMatch(/^<(script|img|a|link|iframe)\b|\s(href|src|on\w+)=/i);
 			expect(html).not.toMatch(/url\(|@import|https?:\/\//);
+			expect(html).toMatch(/likes plums</);
+			expect(html).not.toContain("fd1510");
 			expect(html).not.toContain("SECRET THOUGHTS");
 			expect(html).toContain(escapeHtml(evil));
 			expect(html).toContain("default-src 'none'");
