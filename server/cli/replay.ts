@@ -26,8 +26,14 @@ function line(text: string, width = 160): string {
 }
 
 function cost(io: Io, usage: Usage): string {
-	const price = usage.cost === null ? say(io, { en: "price unknown", zh: "价格未知" }) : `${usage.cost.toPrecision(3)} ${usage.currency}`;
-	return `${usage.inputTokens} + ${usage.outputTokens} token, ${price}`;
+	const price =
+		usage.cost === null
+			? say(io, { en: "price unknown", zh: "价格未知" })
+			: usage.cost === 0
+				? say(io, { en: "free", zh: "免费" })
+				: `${usage.cost.toPrecision(3)} ${usage.currency}`;
+	const [input, output] = [usage.inputTokens, usage.outputTokens].map((tokens) => tokens.toLocaleString("en"));
+	return say(io, { en: `${input} + ${output} tokens, ${price}`, zh: `${input} + ${output} 个 token，${price}` });
 }
 
 /** Both transcripts below each other, step by step. */

@@ -68,7 +68,7 @@ describe("openlani replay", () => {
 		expect(same.err).toContain("The same in all 2 steps.");
 		const other = await run(replay, recorded.home, ["turn-1", "--model", "demo"]);
 		expect(other.code).toBe(0);
-		expect(other.out).toMatch(/then {2}some-model: done, 240 \+ 60 token, 0\.00036/);
+		expect(other.out).toMatch(/then {2}some-model: done, 240 \+ 60 tokens, 0\.00036/);
 		expect(other.out).toMatch(/now {3}\S+: done, /);
 		const json = JSON.parse((await run(replay, recorded.home, ["turn-1", "--json"])).out) as { differences: unknown[] };
 		expect(json.differences).toEqual([]);

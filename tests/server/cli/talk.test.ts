@@ -148,6 +148,7 @@ describe("chat", () => {
 
 describe("token", () => {
 	it("is printed alone on its line, the environment's before the home's", async () => {
+		await test.run(["init", "--yes"]);
 		const { out } = await test.run(["token"]);
 		expect(out).toBe(await readFile(join(test.home, "data", "token"), "utf8"));
 		expect((await test.run(["token"], { env: { OPENLANI_TOKEN: "0123456789abcdef" } })).out).toBe("0123456789abcdef\n");
