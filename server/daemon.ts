@@ -13,6 +13,7 @@ import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
 import type { ToolBox } from "./agent/types.ts";
 import type { Environment } from "./config/environment.ts";
+import { chatModels } from "./config/parse.ts";
 import type { Config } from "./config/schema.ts";
 import { createConfigService } from "./config/service.ts";
 import { createGateway, type Gateway } from "./gateway/gateway.ts";
@@ -578,6 +579,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 						locale: settings().locale,
 						timezone: settings().timezone,
 						providers: listProviders(),
+						answering: models.demo() ? null : firstModel(settings()),
 						detected: await detectLocal(AbortSignal.timeout(2_000)),
 					};
 				},
@@ -661,3 +663,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 
 /** The memory's tools, the rarer ones last. */
 const allOf = ({ core, further }: ReturnType<typeof createMemoryTools>) => [...core, ...further];
+
+/** The model that is asked first. */
+function firstModel(config: Config): { provider: string; model: string } | null {
+	const [first] = chatModels(config);
+	const entry = config.models.find(({ id }) => id === first);
+	return entry ? { provider: entry.provider, model: entry.model } : null;
+}

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { basename } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { nearest } from "../config/nearest.ts";
-import type { Conversation, PlanItem } from "../http/contract.ts";
+import type { Conversation, Message, PlanItem } from "../http/contract.ts";
 import { ApiError, type Client } from "./client.ts";
 import { CliError, type Command, type Io, print, say } from "./command.ts";
 import { connect } from "./connect.ts";
@@ -69,7 +69,14 @@ function createChat(io: Io, client: Client) {
 		const messages = await client.messages(next.id, 4, io.signal);
 		plan = messages.findLast((message) => message.plan.length > 0)?.plan ?? [];
 		for (const message of messages)
-			print(io, message.role === "user" ? `${paint.accent("›")} ${oneLine(message.text, 200)}` : paint.dim(oneLine(message.text, 400)));
+			print(
+				io,
+				message.decision
+					? paint.dim(`— ${say(io, decided(message.decision))}`)
+					: message.role === "user"
+						? `${paint.accent("›")} ${oneLine(message.text, 200)}`
+						: paint.dim(oneLine(message.text, 400)),
+			);
 	}
 
 	async function begin(): Promise<void> {
@@ -356,4 +363,15 @@ function createChat(io: Io, client: Client) {
 			reader?.close();
 		},
 	};
+}
+
+/** A decision on an approval as a person says it. */
+function decided({ allowed, tool }: NonNullable<Message["decision"]>): { en: string; zh: string } {
+	if (tool === "forget")
+		return allowed
+			? { en: "You approved: it is forgotten for good.", zh: "你已批准：永久忘记这件事。" }
+			: { en: "You denied it: nothing is forgotten.", zh: "你已拒绝：什么也没有忘记。" };
+	return allowed
+		? { en: `You approved the use of ${tool}.`, zh: `你已批准使用 ${tool}。` }
+		: { en: `You denied the use of ${tool}.`, zh: `你已拒绝使用 ${tool}。` };
 }

@@ -68,6 +68,8 @@ export const ToolLine = z.object({
 	/** Arguments as JSON text, cut to 2,000 characters. */
 	arguments: z.string(),
 	state: z.enum(["open", "started", "done", "failed", "skipped", "interrupted"]),
+	/** True when the call was put aside for the master's approval. */
+	asked: z.boolean().optional(),
 	/** Beginning of the result, cut to 2,000 characters; null while open. */
 	result: z.string().nullable(),
 	ms: z.number().nullable(),
@@ -94,6 +96,8 @@ export const Message = z.object({
 	usage: Usage.nullable(),
 	tools: z.array(ToolLine),
 	plan: z.array(PlanItem),
+	/** On a message that no person typed: the decision on an approval, said to the agent. */
+	decision: z.object({ allowed: z.boolean(), tool: z.string(), arguments: z.string() }).optional(),
 	/** True on an answer that was stopped before its end. */
 	stopped: z.boolean().optional(),
 	/** True when the message was superseded by edit-and-resend or regenerate; such messages are left out unless asked for. */
@@ -399,6 +403,8 @@ export const SetupInfo = z.object({
 			keyUrl: z.string().nullable(),
 		}),
 	),
+	/** The model that answers when none is picked here: from the environment or the configuration file; null = the demo model. */
+	answering: z.object({ provider: z.string(), model: z.string() }).nullable(),
 	/** Local servers that answered on their usual port just now, with the models they list. */
 	detected: z.array(z.object({ provider: z.string(), baseUrl: z.string(), models: z.array(z.string()) })),
 });

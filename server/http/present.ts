@@ -1,6 +1,7 @@
 /** Rows to contract shapes, purely. REST answers and live frames are made by the same functions, so they cannot differ. */
 import type { CallRecord, PlanItem, StepRecord } from "../agent/types.ts";
 import { explainTurn } from "../observe/why.ts";
+import { readDecision, waitingText } from "../safety/approvals.ts";
 import type { CallRow, ConversationRow, EventRow, MessageRow, OutboxRow, TurnRow } from "../store/store.ts";
 import type {
 	Call,
@@ -53,6 +54,7 @@ export function toolLine(record: Omit<ToolLine, "name" | "arguments"> & { call: 
 		name: record.call.name,
 		arguments: cut(record.call.arguments, LINE_CHARS),
 		state: record.state,
+		...(record.state === "skipped" && record.result?.startsWith(waitingText) ? { asked: true } : {}),
 		result: record.result === null ? null : cut(record.result, LINE_CHARS),
 		ms: record.ms,
 	};
@@ -69,6 +71,7 @@ export function toMessage(
 	{ tools = [], plan = [], stopped = false }: { tools?: (CallRecord & { step: number })[]; plan?: PlanItem[]; stopped?: boolean } = {},
 ): Message {
 	const answer = row.role !== "user";
+	const decision = row.clientId?.startsWith("approval:") ? readDecision(row.text) : null;
 	return {
 		id: row.id,
 		conversationId: row.conversationId,
@@ -86,6 +89,7 @@ export function toMessage(
 		usage: row.usage === null ? null : usageOf(row.usage),
 		tools: answer ? tools.map(toToolLine) : [],
 		plan: answer ? plan.map(({ text, done }) => ({ text, done })) : [],
+		...(decision ? { decision } : {}),
 		...(answer && stopped ? { stopped } : {}),
 		superseded: row.superseded,
 	};

@@ -79,6 +79,29 @@ export function decisionText(row: Pick<ApprovalRow, "tool" | "arguments" | "stat
 	return zh ? `已拒绝：${call}。不要执行。` : `Denied: ${call}. Do not do it.`;
 }
 
+export interface Decision {
+	allowed: boolean;
+	tool: string;
+	/** As they were asked for; cut when they are very long. */
+	arguments: string;
+}
+
+const decisionForms: [RegExp, boolean][] = [
+	[/^Approved: (\S+) (.*)\. Go on\.$/s, true],
+	[/^已批准：(\S+) (.*)。请继续。$/s, true],
+	[/^Denied: (\S+) (.*)\. Do not do it\.$/s, false],
+	[/^已拒绝：(\S+) (.*)。不要执行。$/s, false],
+];
+
+/** What `decisionText` says; null for any other text. */
+export function readDecision(text: string): Decision | null {
+	for (const [form, allowed] of decisionForms) {
+		const [, tool, args] = form.exec(text) ?? [];
+		if (tool !== undefined && args !== undefined) return { allowed, tool, arguments: args };
+	}
+	return null;
+}
+
 export const decisionNote = "the master's decision on a call that waited for approval";
 
 export interface Approvals {

@@ -72,6 +72,7 @@ describe.skipIf(noBrowser)(`approvals on the page ${browserNote}`, () => {
 		expect(await card().textContent()).toContain("wants to forget this for good:");
 		expect(await card().textContent()).toContain("My boat is called Albatros");
 		expect(await card().textContent()).toMatch(/until \d/);
+		await thread().getByRole("button", { name: "waiting for approval" }).waitFor();
 		expect(await facts()).toContain("My boat is called Albatros");
 		await card().getByRole("button", { name: "Allow once" }).focus();
 		await page.keyboard.press("Enter");
@@ -80,13 +81,17 @@ describe.skipIf(noBrowser)(`approvals on the page ${browserNote}`, () => {
 		expect(await facts()).not.toContain("My boat is called Albatros");
 		const decision = page.locator("article[data-decision]");
 		expect(await decision.textContent()).toContain("Your decision");
+		expect(await decision.textContent()).toContain("You approved: this is forgotten for good.");
+		expect(await decision.textContent()).toContain("My boat is called Albatros");
+		expect(await decision.textContent()).not.toContain("{");
+		await thread().getByRole("button", { name: "approved" }).waitFor();
 		expect(await decision.getByRole("button").count()).toBe(0);
 		// The next card's other button is one Tab away.
 		await askToForget("My cat is called Mia");
 		await card().getByRole("button", { name: "Allow once" }).focus();
 		await page.keyboard.press("Tab");
 		await page.keyboard.press("Enter");
-		await thread().getByText("Denied: forget").waitFor();
+		await thread().getByText("You denied it: nothing is forgotten.").waitFor();
 		await card().waitFor({ state: "detached" });
 		expect(await facts()).toContain("My cat is called Mia");
 		expect(faults).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Approval } from "../../server/http/contract.ts";
-import { isDecision, waitingIn } from "../../web/src/features/chat/decisions.ts";
+import { decisionOn, isDecision, waitingIn } from "../../web/src/features/chat/decisions.ts";
 
 const approval = (change: Partial<Approval>): Approval => ({
 	id: "a",
@@ -37,5 +37,19 @@ describe("approvals in a thread", () => {
 		expect(isDecision({ role: "user", clientId: "m-1" })).toBe(false);
 		expect(isDecision({ role: "user", clientId: null })).toBe(false);
 		expect(isDecision({ role: "assistant", clientId: "approval:1" })).toBe(false);
+	});
+});
+
+describe("what became of a call that was put aside", () => {
+	it("is the decision on exactly it, its own turn's first", () => {
+		const all = [
+			approval({ id: "later", turnId: "t2", arguments: { b: 2, a: 1 }, state: "pending" }),
+			approval({ id: "mine", arguments: { a: 1, b: 2 }, state: "denied" }),
+			approval({ id: "other", arguments: { a: 2 }, state: "allowed" }),
+		];
+		expect(decisionOn(all, "t1", "forget", '{"b":2,"a":1}')?.id).toBe("mine");
+		expect(decisionOn(all, "t9", "forget", '{"b":2,"a":1}')?.id).toBe("later");
+		expect(decisionOn(all, "t1", "write_file", '{"a":2}')).toBeNull();
+		expect(decisionOn(all, "t1", "forget", "cut off {")).toBeNull();
 	});
 });

@@ -4,6 +4,7 @@ import {
 	chatOrder,
 	dailyTokens,
 	dropModel,
+	givenModels,
 	modelsOf,
 	putModel,
 	withDailyTokens,
@@ -54,5 +55,17 @@ describe("changing the configuration", () => {
 		putModel(config, { id: "x", provider: "openai", model: "c" }, "main");
 		dropModel(config, "main");
 		expect(config).toEqual(before);
+	});
+});
+
+describe("models that are not in the file", () => {
+	const state = (id: string) => ({ id, provider: "custom", model: "my-model", kind: "text", usable: true, problem: null, keys: [] });
+
+	it("are those that answer all the same, but never the demo model", () => {
+		expect(givenModels(config, { demo: false, models: [state("main"), state("openai"), state("local")] }).map(({ id }) => id)).toEqual([
+			"openai",
+		]);
+		expect(givenModels({}, { demo: true, models: [state("demo")] })).toEqual([]);
+		expect(givenModels({}, undefined)).toEqual([]);
 	});
 });

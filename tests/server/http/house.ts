@@ -254,7 +254,7 @@ export async function openHouse(change: Partial<HttpDeps> & { page?: boolean } =
 			list: () => [{ id: "main", name: "Main", provider: "custom", kind: "text" }],
 		},
 		setup: {
-			info: async () => ({ needed: true, locale: null, timezone: "UTC", providers: [], detected: [] }),
+			info: async () => ({ needed: true, locale: null, timezone: "UTC", providers: [], answering: null, detected: [] }),
 			async redeem(code) {
 				if (codeUsed || code !== CODE) return false;
 				codeUsed = true;

@@ -129,6 +129,7 @@ export const api = {
 	events: (filter: { after: number; level?: EventItem["level"]; type?: string; limit?: number }, signal?: AbortSignal) =>
 		call<{ events: EventItem[] }>(`/api/v1/events${query(filter)}`, { signal }),
 	/** What waits for a decision. */
+	allApprovals: (signal?: AbortSignal) => call<{ approvals: Approval[] }>("/api/v1/approvals?state=all&limit=200", { signal }),
 	approvals: (signal?: AbortSignal) => call<{ approvals: Approval[] }>("/api/v1/approvals?limit=200", { signal }),
 	decideApproval: (id: string, decision: "allow" | "deny") =>
 		call<Approval>(`/api/v1/approvals/${part(id)}`, { method: "POST", body: { decision, scope: "once" } }),

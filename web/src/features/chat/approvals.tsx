@@ -36,6 +36,8 @@ function ApprovalCard({ approval }: { approval: Approval }) {
 		setSent(decision);
 		setProblem(null);
 		try {
+			// What is forgotten is told by nobody afterwards: as long as this page is open it can still say what it was.
+			queries.setQueryData(["about", approval.id], approval.about);
 			await api.decideApproval(approval.id, decision);
 		} catch (error) {
 			// Somebody else was faster, or its time is over: the list says what is.

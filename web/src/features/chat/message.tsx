@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { lazy, memo, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import type { Attachment, Message, Usage } from "../../../../server/http/contract.ts";
@@ -10,7 +11,7 @@ import css from "./message.module.css";
 import { Plan } from "./plan.tsx";
 import { isOver, type LiveTurn, type Pending } from "./state.ts";
 import { ToolLine } from "./tool-line.tsx";
-import { traceOf } from "./trace.ts";
+import { summarizeArguments, traceOf } from "./trace.ts";
 
 const Markdown = lazy(() => import("../../ui/markdown.tsx").then((module) => ({ default: module.Markdown })));
 
@@ -22,16 +23,7 @@ export interface MessageActions {
 
 export const UserMessage = memo(function UserMessage({ message, actions }: { message: Message; actions: MessageActions }) {
 	const { t, i18n } = useTranslation();
-	if (isDecision(message))
-		return (
-			<article className={css.user} aria-label={t("approval.decision")} data-decision>
-				<div className={css.from}>{t("approval.decision")}</div>
-				<p className={css.system}>{message.text}</p>
-				<footer className={css.foot}>
-					<Time at={message.at} locale={i18n.language} />
-				</footer>
-			</article>
-		);
+	if (isDecision(message)) return <DecisionMessage message={message} />;
 	return (
 		<article className={css.user} aria-label={message.from ?? t("chat.you")}>
 			{message.from && <div className={css.from}>{message.from}</div>}
@@ -50,6 +42,33 @@ export const UserMessage = memo(function UserMessage({ message, actions }: { mes
 		</article>
 	);
 });
+
+/** What the master decided, in words; what was told to the agent stays out of sight. */
+function DecisionMessage({ message }: { message: Message }) {
+	const { t, i18n } = useTranslation();
+	const { decision } = message;
+	const { data: about } = useQuery<string | null>({
+		queryKey: ["about", message.clientId?.slice("approval:".length)],
+		queryFn: () => null,
+		staleTime: Number.POSITIVE_INFINITY,
+		gcTime: Number.POSITIVE_INFINITY,
+		enabled: false,
+	});
+	const word = decision && (decision.allowed ? "allowed" : "denied");
+	const what = decision && decision.tool !== "forget" ? summarizeArguments(decision.arguments) : "";
+	return (
+		<article className={css.user} aria-label={t("approval.decision")} data-decision>
+			<div className={css.from}>{t("approval.decision")}</div>
+			<p className={css.system}>
+				{decision && word ? t(`approval.${word}${decision.tool === "forget" ? "Forget" : "Use"}`, { tool: decision.tool }) : message.text}
+				{(about || what) && <q className={css.about}>{about || what}</q>}
+			</p>
+			<footer className={css.foot}>
+				<Time at={message.at} locale={i18n.language} />
+			</footer>
+		</article>
+	);
+}
 
 export function PendingMessage({
 	pending,
@@ -124,7 +143,7 @@ export const Answer = memo(function Answer({ message, turn, last, actions, expec
 				<div key={part.step} className={css.part}>
 					{part.text !== "" && <Prose text={part.text} />}
 					{part.tools.map((tool) => (
-						<ToolLine key={tool.recordId} tool={tool} />
+						<ToolLine key={tool.recordId} tool={tool} turnId={message?.turnId ?? turn?.turnId ?? null} />
 					))}
 				</div>
 			))}

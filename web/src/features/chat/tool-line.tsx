@@ -1,8 +1,11 @@
-import { Check, ChevronRight, CircleDashed, LoaderCircle, Minus, X } from "lucide-react";
+import { useQuery } from "@tanstack/react-query";
+import { Check, ChevronRight, CircleDashed, Hourglass, LoaderCircle, Minus, X } from "lucide-react";
 import { memo, useId, useState } from "react";
 import { useTranslation } from "react-i18next";
-import type { ToolLine as Line } from "../../../../server/http/contract.ts";
+import type { Approval, ToolLine as Line } from "../../../../server/http/contract.ts";
+import { api } from "../../lib/api.ts";
 import { duration } from "../../lib/format.ts";
+import { decisionOn } from "./decisions.ts";
 import css from "./message.module.css";
 import { prettyJson, summarizeArguments } from "./trace.ts";
 
@@ -16,12 +19,13 @@ const icons = {
 } as const;
 
 /** One line of evidence: what was done, with what, how long; arguments and result on demand. */
-export const ToolLine = memo(function ToolLine({ tool }: { tool: Line }) {
+export const ToolLine = memo(function ToolLine({ tool, turnId }: { tool: Line; turnId: string | null }) {
 	const { t } = useTranslation();
 	const [open, setOpen] = useState(false);
 	const id = useId();
-	const Icon = icons[tool.state];
-	const word = t(`tool.${tool.state}`);
+	const fate = useFate(tool, turnId);
+	const Icon = fate === "pending" ? Hourglass : icons[tool.state];
+	const word = fate ? t(`approval.fate.${fate}`) : t(`tool.${tool.state}`);
 	return (
 		<div className={css.tool}>
 			<button
@@ -54,3 +58,15 @@ export const ToolLine = memo(function ToolLine({ tool }: { tool: Line }) {
 		</div>
 	);
 });
+
+/** What became of a call that was put aside for approval; null for any other call. Frames keep the list fresh. */
+function useFate(tool: Line, turnId: string | null): Approval["state"] | null {
+	const query = useQuery({
+		queryKey: ["approvals", "all"],
+		queryFn: ({ signal }) => api.allApprovals(signal),
+		staleTime: 60_000,
+		enabled: tool.asked === true,
+	});
+	if (!tool.asked) return null;
+	return decisionOn(query.data?.approvals ?? [], turnId, tool.name, tool.arguments)?.state ?? "pending";
+}

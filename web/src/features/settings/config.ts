@@ -1,5 +1,5 @@
 /** Reading and changing the configuration as JSON. Pure: every change answers a new whole. */
-import type { ModelEntry } from "../../../../server/http/contract.ts";
+import type { ModelEntry, Status } from "../../../../server/http/contract.ts";
 import type { Config } from "../../lib/api.ts";
 
 /** An entry of `models`: what we edit, and whatever else stands there (prices, limits), which is kept. */
@@ -7,6 +7,13 @@ export type ConfigModel = ModelEntry & Record<string, unknown>;
 
 export function modelsOf(config: Config): ConfigModel[] {
 	return Array.isArray(config.models) ? (config.models as ConfigModel[]) : [];
+}
+
+/** Models that answer although the configuration file has none of that id: the environment's. */
+export function givenModels(config: Config, status: Pick<Status, "models" | "demo"> | undefined): Status["models"] {
+	if (!status || status.demo) return [];
+	const written = new Set(modelsOf(config).map((model) => model.id));
+	return status.models.filter((model) => !written.has(model.id));
 }
 
 /** The chat role's order of models; ids that exist only. */

@@ -7,7 +7,7 @@ import { useReason } from "../../lib/use-reason.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Chip } from "../../ui/parts.tsx";
 import { ModelTest } from "../models/model-test.tsx";
-import { answerFirst, type ConfigModel, chatOrder, dropModel, modelsOf } from "./config.ts";
+import { answerFirst, type ConfigModel, chatOrder, dropModel, givenModels, modelsOf } from "./config.ts";
 import { ModelDialog } from "./model-dialog.tsx";
 import css from "./settings.module.css";
 import { useSaveConfig } from "./use-config.ts";
@@ -20,7 +20,8 @@ export function ModelsSection({ config, status }: { config: Config; status: Stat
 	const [editing, setEditing] = useState<{ model: ConfigModel | null } | null>(null);
 	const [removing, setRemoving] = useState<string | null>(null);
 	const models = modelsOf(config);
-	const order = chatOrder(config);
+	const given = givenModels(config, status);
+	const order = [...given.map((model) => model.id), ...chatOrder(config)];
 	return (
 		<section className={css.section}>
 			<div className={css.row}>
@@ -29,15 +30,24 @@ export function ModelsSection({ config, status }: { config: Config; status: Stat
 					{t("settings.add")}
 				</Button>
 			</div>
-			<p className={css.soft}>{t(models.length === 0 ? "settings.modelsNone" : "settings.modelsHint")}</p>
+			<p className={css.soft}>{t(models.length + given.length === 0 ? "settings.modelsNone" : "settings.modelsHint")}</p>
 			<ul className={css.models}>
+				{given.map((model) => (
+					<li key={model.id}>
+						<ModelRow model={model} state={model} place={order.indexOf(model.id)} />
+						<p className={css.soft}>{t("settings.fromEnvironment")}</p>
+						<div className={css.modelActions}>
+							<ModelTest entry={{ id: model.id }} compact />
+						</div>
+					</li>
+				))}
 				{models.map((model) => (
 					<li key={model.id}>
 						<ModelRow model={model} state={status?.models.find((one) => one.id === model.id)} place={order.indexOf(model.id)} />
 						<div className={css.modelActions}>
 							<ModelTest entry={{ id: model.id }} compact />
 							<span className={css.buttons}>
-								{order.indexOf(model.id) !== 0 && isChat(model) && (
+								{order.indexOf(model.id) !== given.length && isChat(model) && (
 									<Button
 										variant="subtle"
 										size="compact-sm"
@@ -89,7 +99,15 @@ function isChat(model: ConfigModel): boolean {
 	return model.kind === undefined || model.kind === "text" || model.kind === "multimodal";
 }
 
-function ModelRow({ model, state, place }: { model: ConfigModel; state: Status["models"][number] | undefined; place: number }) {
+function ModelRow({
+	model,
+	state,
+	place,
+}: {
+	model: Pick<ConfigModel, "id" | "provider" | "model" | "apiKeys">;
+	state: Status["models"][number] | undefined;
+	place: number;
+}) {
 	const { t } = useTranslation();
 	const keys = model.apiKeys?.length ?? 0;
 	return (

@@ -6,7 +6,7 @@ import { emptyDraft, type ModelDraft, ModelFields, toEntry } from "../models/mod
 import { ModelTest } from "../models/model-test.tsx";
 import { Choice } from "./choice.tsx";
 
-export type ModelChoice = { kind: "demo" } | { kind: "local"; at: number } | { kind: "service" };
+export type ModelChoice = { kind: "demo" } | { kind: "given" } | { kind: "local"; at: number } | { kind: "service" };
 
 interface ModelStepProps {
 	info: SetupInfo;
@@ -55,6 +55,15 @@ export function ModelStep({ info, code, choice, onChoice, onEntry }: ModelStepPr
 	);
 	return (
 		<>
+			{info.answering && (
+				<Choice
+					name="model"
+					checked={choice.kind === "given"}
+					label={t("setup.given", { model: info.answering.model })}
+					hint={t("setup.givenHint")}
+					onPick={() => pick({ kind: "given" })}
+				/>
+			)}
 			{info.detected.map((server, at) => (
 				<Choice
 					key={server.baseUrl}
@@ -83,13 +92,15 @@ export function ModelStep({ info, code, choice, onChoice, onEntry }: ModelStepPr
 				<ModelFields providers={info.providers} draft={draft} onChange={setDraft} />
 				{provider && test}
 			</Choice>
-			<Choice
-				name="model"
-				checked={choice.kind === "demo"}
-				label={t("setup.demo")}
-				hint={t("setup.demoHint")}
-				onPick={() => pick({ kind: "demo" })}
-			/>
+			{!info.answering && (
+				<Choice
+					name="model"
+					checked={choice.kind === "demo"}
+					label={t("setup.demo")}
+					hint={t("setup.demoHint")}
+					onPick={() => pick({ kind: "demo" })}
+				/>
+			)}
 		</>
 	);
 }

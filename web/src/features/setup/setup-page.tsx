@@ -35,7 +35,10 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 	});
 	const [code, setCode] = useState(givenCode);
 	const [step, setStep] = useState(0);
-	const [choice, setChoice] = useState<ModelChoice>({ kind: "demo" });
+	const [picked, setChoice] = useState<ModelChoice | null>(null);
+	// What answers already is gone on with, unless something else is picked.
+	const choice: ModelChoice = picked ?? { kind: info.data?.answering ? "given" : "demo" };
+	const picksNone = choice.kind === "demo" || choice.kind === "given";
 	const [entry, setEntry] = useState<ModelEntry | null>(null);
 	const [account, setAccount] = useState({ username: "", password: "", again: "" });
 	const [showProblems, setShowProblems] = useState(false);
@@ -54,7 +57,7 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 				locale: i18n.language as Locale,
 				timezone: limits.timezone,
 				dailyTokens: limits.tokens,
-				model: choice.kind === "demo" ? null : entry,
+				model: picksNone ? null : entry,
 			}),
 		async onSuccess() {
 			queries.clear();
@@ -77,7 +80,7 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 	const name = steps[step] ?? "language";
 	const wrongCode = finish.error instanceof ApiError && finish.error.problem.code === "wrong-setup-code";
 	const problem = account.username === "" && !showProblems ? null : accountProblem(account);
-	const blocked = (name === "model" && choice.kind !== "demo" && entry === null) || finish.isPending;
+	const blocked = (name === "model" && !picksNone && entry === null) || finish.isPending;
 
 	function next(): void {
 		if (name === "account" && accountProblem(account)) setShowProblems(true);
