@@ -189,11 +189,10 @@ function EntryView({ entry, last, actions, offline, expected }: EntryViewProps) 
 }
 
 function isLastAnswer(entries: Entry[], index: number): boolean {
-	return (
-		index === entries.length - 1 &&
-		entries[index]?.kind === "message" &&
-		entries.slice(0, index).some((entry) => entry.kind === "message" && entry.message.role === "user")
-	);
+	if (index !== entries.length - 1 || entries[index]?.kind !== "message") return false;
+	const question = entries.slice(0, index).findLast((entry) => entry.kind === "message" && entry.message.role === "user");
+	// A decision is made once: what it set off is not asked for again.
+	return question?.kind === "message" && !isDecision(question.message);
 }
 
 function ThreadPlaceholder() {
