@@ -68,6 +68,8 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	let busyUntil = 0;
 	let busySince = 0;
 	let wakeAgain = false;
+	/** Callers that wait for a moment in which no job runs. */
+	let wantedAlone = 0;
 	/** Fact jobs that are being done: who asks for the facts waits for them too. */
 	const applying = new Set<{ name: string; done: Promise<void> }>();
 
@@ -255,7 +257,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	/** Two at once, of different owners: a slow model must not hold up everybody. */
 	async function drain(patient: boolean): Promise<void> {
 		const lane = async (): Promise<void> => {
-			while (!stopping.signal.aborted) {
+			while (!stopping.signal.aborted && wantedAlone === 0) {
 				if (patient) await quiet();
 				const job = await store.claimJob(clock.now(), leaseMs);
 				if (!job) return;
@@ -295,7 +297,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			do {
 				wakeAgain = false;
 				await drain(patient);
-			} while (wakeAgain && !stopping.signal.aborted);
+			} while (wakeAgain && !stopping.signal.aborted && wantedAlone === 0);
 		};
 		running = work()
 			.catch((error) => log.warn("memory.background", { error: (error as Error).message }))
@@ -369,7 +371,10 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			await Promise.allSettled([...applying].filter(({ name }) => name === keyText(key)).map(({ done }) => done));
 		},
 		async alone(work) {
+			// After the job that runs, not after all that wait: with a slow model those never end.
+			wantedAlone++;
 			while (running) await running;
+			wantedAlone--;
 			let end = (): void => undefined;
 			running = new Promise<void>((resolve) => {
 				end = resolve;

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
-import { exchange, fakeEmbedder, openMemory, privately, start, type TestMemory } from "./setup.ts";
+import { exchange, fakeEmbedder, openMemory, privately, smallModel, start, type TestMemory } from "./setup.ts";
 
 const open: TestMemory[] = [];
 async function make(...args: Parameters<typeof openMemory>): Promise<TestMemory> {
@@ -153,6 +153,8 @@ describe("forget", () => {
 		await expect(test.memory.forget({ messageId: "m12" })).rejects.toThrow("MASTER.md is read-only");
 		expect((await test.store.messageTexts(["m12"])).length).toBe(0);
 		expect(JSON.stringify(test.db.raw.prepare("select request from calls").all())).not.toContain("platypus");
+		// It is tried again, in vain, before the file is freed.
+		await test.memory.settled();
 		await chmod(place, 0o600);
 		test.now.value += 60_000;
 		await test.memory.settled();
@@ -171,6 +173,30 @@ describe("forget", () => {
 		const [entry] = (await test.memory.search(master, "markpangolin")).keyword;
 		expect(await test.memory.forget({ entryId: entry?.id ?? "" })).toMatchObject({ memories: 1 });
 		expect(await everything(test)).not.toContain("markpangolin");
+	});
+
+	it("waits for the compression that runs, not for all that are to come", async () => {
+		const small = smallModel();
+		let reached = (): void => undefined;
+		let release = (): void => undefined;
+		const running = new Promise<void>((resolve) => (reached = resolve));
+		const gate = new Promise<void>((resolve) => (release = resolve));
+		small.answer = async () => {
+			reached();
+			await gate;
+			return "They spoke.";
+		};
+		const test = await make({ small });
+		for (const place of ["c1", "c2", "c3"])
+			for (let number = 1; number <= 9; number++)
+				await test.memory.remember(privately("master", place), exchange(number, `${place} mark${number}x`, { id: `${place}-${number}` }));
+		await running;
+		const forgetting = test.memory.forget({ messageId: "c3-9" });
+		release();
+		expect(await forgetting).toMatchObject({ exchanges: 1 });
+		expect(small.requests).toHaveLength(1);
+		await test.memory.settled();
+		expect(small.requests).toHaveLength(3);
 	});
 
 	it("leaves no byte behind in the database, its log or the index", async () => {
