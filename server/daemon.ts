@@ -1,4 +1,5 @@
 /** The composition root: the only file that knows everybody. Starts in order, stops in reverse. */
+import { setMaxListeners } from "node:events";
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
@@ -179,6 +180,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 
 	// A call that was paid for is booked, however long the disk is full; until then nothing goes on.
 	const patience = opened("waiting for the disk", new AbortController(), (it) => it.abort());
+	setMaxListeners(0, patience.signal);
 	const notBooked = (error: unknown) => log.error("ledger.not-stored", { message: (error as Error).message });
 	const ledger = {
 		...store.ledger,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Channel, OutboundMessage, Receipt } from "../../channels/channel.ts";
 import { anyOf } from "../agent/abort.ts";
 import type { Filter, Verdict } from "../safety/filter.ts";
@@ -65,6 +66,8 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 	/** `beside`: rows that are being sent without the lane; rows for the same places wait for them. */
 	const lanes = new Map<string, { working: boolean; again: boolean; beside: number; heldUp: boolean; timer: NodeJS.Timeout | null }>();
 	const closing = new AbortController();
+	// Every message that is being sent listens to it.
+	setMaxListeners(0, closing.signal);
 	const working = new Set<Promise<void>>();
 
 	function outbound(row: OutboxRow, text: string): OutboundMessage {

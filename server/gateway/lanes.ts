@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Claim, Store } from "../store/store.ts";
 
 export interface LaneOptions {
@@ -63,6 +64,8 @@ export function createLanes(options: LaneOptions): Lanes {
 	const maxBackground = options.maxBackground ?? 8;
 	const running = new Map<string, { lane: RunningLane; background: boolean; done: Promise<void> }>();
 	const leaving = new AbortController();
+	// Every running turn listens to it, and there may be hundreds.
+	setMaxListeners(0, leaving.signal);
 	/** Turns that may be about to begin in `room`. */
 	let promised = 0;
 	let looking = false;

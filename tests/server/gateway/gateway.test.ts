@@ -176,7 +176,10 @@ describe("messages that come together", () => {
 		]);
 	});
 
-	it("in fifty conversations at once get one turn and one answer each", async () => {
+	it("in fifty conversations at once get one turn and one answer each, without a warning of the runtime", async () => {
+		const warnings: string[] = [];
+		const warned = (warning: Error) => void warnings.push(warning.message);
+		process.on("warning", warned);
 		const to = await start({ model: scripted([(request) => ({ text: `echo ${/n\d+/.exec(lastUser(request))?.[0]}` })]) });
 		const all = await Promise.all(
 			Array.from({ length: 50 }, async (_, n) => {
@@ -186,6 +189,8 @@ describe("messages that come together", () => {
 		);
 		for (const { n, text } of all) expect(text).toBe(`echo n${n}`);
 		expect(await to.store.turns.list({ limit: 200 })).toHaveLength(50);
+		process.off("warning", warned);
+		expect(warnings).toEqual([]);
 	});
 });
 
