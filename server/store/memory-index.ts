@@ -68,6 +68,7 @@ export interface MemoryIndex {
 	scrub(): void;
 	/** In how many memories of the scope the term is. */
 	frequency(scope: ScopeStats, term: string): number;
+	/** Positions of the memories that have any of the terms, those with more and rarer ones first; reads every row of each term. */
 	match(scope: ScopeStats, terms: string[], limit: number): number[];
 	nearest(scope: ScopeStats, model: string, vector: Float32Array, limit: number): number[];
 	docs(positions: number[]): IndexDoc[];
@@ -301,11 +302,17 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			return count;
 		},
 		match(scope, terms, limit) {
-			if (terms.length === 0) return [];
-			const query = terms.map((term) => `"${scope.id}q${term}"`).join(" OR ");
-			return (
-				on(db, "select rowid as position from words where words match ? order by rank limit ?").all(query, limit) as { position: number }[]
-			).map((row) => row.position);
+			// Without positions the index cannot rank: what many of the rarer terms are in goes first, and of equals the newest.
+			const weights = new Map<number, number>();
+			for (const term of terms) {
+				const weight = Math.log(1 + scope.docs / Math.max(1, this.frequency(scope, term)));
+				const rows = on(db, "select rowid from words where words match ?").all(`"${scope.id}q${term}"`) as { rowid: number }[];
+				for (const { rowid } of rows) weights.set(rowid, (weights.get(rowid) ?? 0) + weight);
+			}
+			return [...weights]
+				.sort((x, y) => y[1] - x[1] || y[0] - x[0])
+				.slice(0, limit)
+				.map(([position]) => position);
 		},
 		nearest(scope, model, vector, limit) {
 			if (info("bits") === "" || info("model") !== model || !loadVectors()) return [];

@@ -182,6 +182,14 @@ describe("vectors", () => {
 		}
 	});
 
+	it("words that every memory has do not hide the one that has the rare word too", async () => {
+		const test = await make();
+		const lockers = Array.from({ length: 300 }, (_, n) => `The locker number ${n} belongs to the rowing club`);
+		await test.memory.importEntries(entries(lockers));
+		await test.memory.settled();
+		expect((await test.memory.search(keyOfOwner("master"), "locker number 217")).keyword[0]?.text).toBe(lockers[217]);
+	});
+
 	it("the same name with another dimension is another model", async () => {
 		let dimension = 32;
 		const test = await make({
