@@ -1,20 +1,20 @@
 import { spawnSync } from "node:child_process";
-import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import SQLite from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Fact, Message } from "../../server/http/contract.ts";
 import { type FakeOpenAI, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { homeWithModel, type RunningDaemon, startDaemonProcess } from "../helpers/daemon.ts";
 
-/** Modes bind everybody but root: as root the program is run as the user `nobody`. */
-const nobody = 65534;
-const isRoot = process.getuid?.() === 0;
-const program = fileURLToPath(new URL("../../dist/server/main.js", import.meta.url));
-/** Whether that user may read the program at all: a clone below root's own home cannot be. */
-const reads = !isRoot || spawnSync(process.execPath, [program, "--version"], { uid: nobody, gid: nobody, cwd: tmpdir() }).status === 0;
+/** Modes bind everybody but a root with its capabilities: as root the program is run as a root without any. */
+const unprivileged = process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"] : [];
+const probe = `new (require(${JSON.stringify(createRequire(import.meta.url).resolve("better-sqlite3"))}))(":memory:")`;
+const [command = "", ...rest] = [...unprivileged, process.execPath, "-e", probe];
+/** Whether such a user may read the program and its native parts: not where they belong to somebody else alone. */
+const reads = spawnSync(command, rest, { cwd: tmpdir() }).status === 0;
 
 let dir: string;
 let home: string;
@@ -36,11 +36,7 @@ beforeAll(async () => {
 		return { text: "Noted." };
 	});
 	await homeWithModel(home, model.url, "memory: { exchanges: 4, compress: 2, summaryLines: 2, archive: 1 }\n");
-	if (isRoot) {
-		await chmod(dir, 0o755);
-		for (const path of [home, join(home, "config.yaml")]) await chown(path, nobody, nobody);
-	}
-	if (reads) daemon = await startDaemonProcess({ home, ...(isRoot ? { user: nobody } : {}) });
+	if (reads) daemon = await startDaemonProcess({ home, under: unprivileged });
 });
 afterAll(async () => {
 	await daemon?.kill();
@@ -74,7 +70,7 @@ function exchanges(): { said: string; state: string }[] {
 }
 
 describe.skipIf(!reads)(
-	`files and folders that may not be written, for a user whom modes bind${reads ? "" : " (the user nobody cannot read this clone)"}`,
+	`files and folders that may not be written, for a user whom modes bind${reads ? "" : " (such a user cannot read this clone)"}`,
 	() => {
 		it("are said, left as they are, and written again once they may be; nothing is lost and everybody is answered", async () => {
 			const { id } = (await daemon.call<{ id: string }>("POST", "/api/v1/conversations", {})).body;
@@ -83,7 +79,6 @@ describe.skipIf(!reads)(
 			const file = `conversations/${id}/Memory.json`;
 			await expect.poll(() => text(file), { timeout: 20_000 }).toContain("note3");
 			await mkdir(workspace("people/master"), { recursive: true });
-			if (isRoot) await chown(workspace("people/master"), nobody, nobody);
 
 			const protectedFiles = [file, "Fact.md", "MASTER.md"];
 			const protectedFolders = ["people/master", "diary"];

@@ -25,18 +25,19 @@ export interface DaemonSettings {
 	home: string;
 	env?: Record<string, string>;
 	args?: string[];
-	/** Runs it as this user and group of the machine; only root may. */
-	user?: number;
+	/** A command, with its arguments, that starts it and becomes it, such as `setpriv`. */
+	under?: string[];
 }
 
 const readyLine = /^OpenLani ready at (http:\/\/\S+)$/m;
 
 /** Starts `serve` on a free port and resolves at its ready line. Rejects with what it printed when it ends before. */
 export async function startDaemonProcess(settings: DaemonSettings): Promise<RunningDaemon> {
-	const child = spawn(process.execPath, [program, "serve", "--home", settings.home, "--port", "0", ...(settings.args ?? [])], {
+	const serve = [process.execPath, program, "serve", "--home", settings.home, "--port", "0", ...(settings.args ?? [])];
+	const [command = "", ...rest] = [...(settings.under ?? []), ...serve];
+	const child = spawn(command, rest, {
 		env: { PATH: process.env.PATH ?? "", HOME: settings.home, TZ: "Asia/Shanghai", LANG: "en_US.UTF-8", ...settings.env },
 		stdio: ["ignore", "pipe", "pipe"],
-		...(settings.user === undefined ? {} : { uid: settings.user, gid: settings.user }),
 	});
 	let output = "";
 	const gone = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
