@@ -6,6 +6,7 @@ import { redact } from "../redact.ts";
 import type { ModelLimits } from "../settings.ts";
 import { type Halt, haltOn } from "../stream.ts";
 import { type Collector, createCollector, type RawUsage, StreamError } from "./collect.ts";
+import { createSdk } from "./sdk.ts";
 import { createBodyReader, type Frame } from "./sse.ts";
 import { createThinkFilter } from "./think.ts";
 import { type Body, createExchange, createTransport, type Exchange, NotConnected, type ProxySettings } from "./transport.ts";
@@ -79,19 +80,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		let made = clients.get(id);
 		if (!made) {
 			if (clients.size > 64) clients.clear();
-			made = import("openai").then(
-				({ OpenAI }) =>
-					new OpenAI({
-						baseURL: baseUrl,
-						apiKey: key || "none",
-						organization: null,
-						project: null,
-						maxRetries: 0,
-						logLevel: "off",
-						fetch: transport.fetch,
-						...(key ? {} : { defaultHeaders: { authorization: null } }),
-					}),
-			);
+			made = createSdk(baseUrl, key, transport);
 			clients.set(id, made);
 		}
 		return made;

@@ -71,6 +71,9 @@ export function createExchange(connectMs: number = DEFAULT_CONNECT_MS): Exchange
 	};
 }
 
+/** What the SDK passes on: `exchange` of whoever asks, and headers that are ready instead of `headers`. */
+type Init = Omit<RequestInit, "headers"> & { headers?: RequestInit["headers"]; exchange?: Exchange; ready?: [string, string][] };
+
 /** Where a request goes, taken apart once. */
 interface Place {
 	url: URL;
@@ -97,13 +100,11 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 		return place;
 	}
 
-	async function send(address: string | URL | Request, init: RequestInit & { exchange?: Exchange } = {}): Promise<Response> {
+	async function send(address: string | URL | Request, init: Init = {}): Promise<Response> {
 		const place = placeOf(address instanceof Request ? address.url : String(address));
 		const exchange = init.exchange ?? createExchange();
 		// What machine we run on is nobody's business.
-		const named = [...(init.headers instanceof Headers ? init.headers : new Headers(init.headers))].filter(
-			([name]) => !name.startsWith("x-stainless-"),
-		);
+		const named = (init.ready ?? [...new Headers(init.headers)]).filter(([name]) => !name.startsWith("x-stainless-"));
 		if (proxy && usesProxy(place.url, proxy)) {
 			proxied ??= proxyFetch(proxy);
 			return throughProxy(await proxied, place.url, { ...init, headers: named }, exchange);
@@ -111,7 +112,7 @@ export function createTransport(proxy: ProxySettings | null = null): Transport {
 		const body = typeof init.body === "string" ? Buffer.from(init.body, "utf8") : null;
 		const headers = ["host", place.url.host, ...named.flat()];
 		if (body) headers.push("content-length", String(body.length));
-		const method = init.method ?? "GET";
+		const method = (init.method ?? "GET").toUpperCase();
 		try {
 			return await request(place, method, headers, body, exchange, false);
 		} catch (error) {

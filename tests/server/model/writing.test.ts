@@ -1,3 +1,4 @@
+import OpenAI from "openai";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ModelMessage } from "../../../server/model/model.ts";
 import { fitSchema } from "../../../server/model/openai/schema.ts";
@@ -92,6 +93,24 @@ describe("writing requests strictly", () => {
 		const headers = server.chats[0]?.headers ?? {};
 		expect(headers.authorization).toBeUndefined();
 		expect(Object.keys(headers).filter((name) => name.startsWith("x-stainless"))).toEqual([]);
+	});
+
+	it("sends what the SDK would send, call after call", async () => {
+		const plain = new OpenAI({ baseURL: server.url, apiKey: "sk-plain", organization: null, project: null, maxRetries: 0 });
+		await plain.chat.completions.create({ model: "main-name", messages: [{ role: "user", content: "hi" }], stream: true });
+		const keyed = setUp([entry("main", server.url, { apiKeys: ["sk-plain"] })]);
+		for (const text of ["one", "two and more"]) await run(keyed.models, ask(text));
+		const [expected, ...ours] = server.chats.map(({ method, path, headers, raw }) => ({
+			method,
+			path,
+			length: Number(headers["content-length"]) - Buffer.byteLength(raw),
+			headers: Object.fromEntries(
+				["authorization", "content-type", "user-agent", "host", "connection"].map((name) => [name, headers[name]]),
+			),
+		}));
+		expect(ours).toEqual([expected, expected]);
+		expect(server.chats.slice(1).map((request) => request.headers.accept)).toEqual(["text/event-stream", "text/event-stream"]);
+		keyed.models.close();
 	});
 
 	it("sends images only to models that see, and records them without bytes", async () => {
