@@ -94,7 +94,7 @@ const sources = ["chat", "heartbeat", "alarm", "job", "critique", "memory", "emb
 const rows = 1_000_000;
 const year = 365 * 86_400_000;
 const insertCall = raw.prepare(
-	"insert into calls (id, source, model, model_name, conversation_id, at, input_tokens, output_tokens, cost, attempt, state, request) values (?, ?, ?, 'm', ?, ?, 1000, 100, 0.001, 1, 'done', 'null')",
+	"insert into calls (id, source, model, model_name, conversation_id, at, input_tokens, output_tokens, cost, attempt, state) values (?, ?, ?, 'm', ?, ?, 1000, 100, 0.001, 1, 'done')",
 );
 const add =
 	"on conflict do update set calls = calls + 1, input_tokens = input_tokens + 1000, output_tokens = output_tokens + 100, cost = cost + 0.001, priced_calls = priced_calls + 1";

@@ -5,7 +5,6 @@ import { statfs } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { v7 as newId } from "uuid";
 import type { Channel } from "../channels/channel.ts";
 import { createWebChannel } from "../channels/web/index.ts";
 import { requestCharsFor } from "./agent/limits.ts";
@@ -27,6 +26,7 @@ import { buildApp } from "./http/app.ts";
 import { displayHost, listen, StartRefused } from "./http/listen.ts";
 import { createPresenter } from "./http/presenter.ts";
 import { createSetupCode } from "./http/setup-code.ts";
+import { createIds } from "./ids.ts";
 import { createMemory } from "./memory/create.ts";
 import { embedderOf } from "./memory/embedder.ts";
 import { createLocalModel, installHintOf } from "./memory/local-model.ts";
@@ -123,6 +123,7 @@ type Opened = <T>(name: string, thing: T, close: (thing: T) => unknown) => T;
 async function start(options: DaemonOptions, environment: Environment, opened: Opened, closeAll: () => Promise<void>): Promise<Daemon> {
 	const clock = { now: () => Date.now() };
 	const startedAt = clock.now();
+	const newId = createIds();
 	const { home } = environment;
 
 	// The home: one process, folders, log, settings.

@@ -189,6 +189,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		if (!duplicate) {
 			waiters.open.add(messageId);
 			if (accepted.supersededIds.length > 0) {
+				options.memory.takenBack(conversation.id);
 				bus.publish({ type: "superseded", conversation: conversation.id, messageIds: accepted.supersededIds });
 				// Nobody answers these any more.
 				waiters.tell(accepted.supersededIds, { replyId: null, turnId });

@@ -227,6 +227,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 		},
 
 		history: (scope) => shortTerm.history(keyOf(scope), scope.conversationId),
+		takenBack: shortTerm.takenBack,
 
 		async blocks(scope) {
 			const key = keyOf(scope);

@@ -29,6 +29,8 @@ export interface Memory {
 	recall(scope: Scope, text: string): Promise<Recalled[]>;
 	/** Called after delivery: keeps the exchange and starts what follows from it in the background. Safe to call twice with the same exchange id. */
 	remember(scope: Scope, exchange: Exchange): Promise<void>;
+	/** Something that was said in this conversation has been taken back: what memory keeps of it leaves before it is next asked for. */
+	takenBack(conversationId: string): void;
 	/** Ends background work; what is pending is taken up at the next start. */
 	stop(): Promise<void>;
 }

@@ -26,6 +26,8 @@ interface Place {
 	/** What happens to a place happens one after the other. */
 	last: Promise<unknown>;
 	usedAt: number;
+	/** Exchanges may have been taken back since we last asked; they may have before we began to look. */
+	doubted: boolean;
 }
 
 export interface ShortTerm {
@@ -33,6 +35,8 @@ export interface ShortTerm {
 	remember(key: MemoryKey, conversationId: string, exchange: Exchange): Promise<boolean>;
 	/** Takes over what a person changed in the file: called before exchanges are compressed. */
 	see(key: MemoryKey, conversationId: string): Promise<void>;
+	/** Called when messages of the conversation have been taken back. */
+	takenBack(conversationId: string): void;
 	/** Called by a compression when its exchanges have left. */
 	summed(conversationId: string, ids: string[]): Promise<void>;
 	/** Removes exchanges for good, from rows' view and file. */
@@ -96,6 +100,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			timer: null,
 			last: Promise.resolve(),
 			usedAt: clock.now(),
+			doubted: true,
 		};
 		const missed = (await options.recent?.(conversationId, recentChecked)) ?? [];
 		if (missed.length > 0) {
@@ -223,7 +228,12 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 
 	/** What a person edited and sent again, or had answered anew, is no part of the conversation any more. */
 	async function takeBack(place: Place): Promise<void> {
-		const gone = await store.supersededExchanges(place.rows.map((row) => row.exchange.id));
+		if (!place.doubted) return;
+		place.doubted = false;
+		const gone = await store.supersededExchanges(place.rows.map((row) => row.exchange.id)).catch((error: unknown) => {
+			place.doubted = true;
+			throw error;
+		});
 		if (gone.length === 0) return;
 		await inTurn(place, async () => {
 			await store.setExchanges(gone, { state: "gone" });
@@ -384,6 +394,15 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				soon(place);
 				return true;
 			});
+		},
+
+		takenBack(conversationId) {
+			void places.get(conversationId)?.then(
+				(place) => {
+					place.doubted = true;
+				},
+				() => undefined,
+			);
 		},
 
 		async see(key, conversationId) {

@@ -3,7 +3,7 @@ import { fromJson } from "./json.ts";
 import type { CallTable, Database } from "./schema.ts";
 import type { CallRow, CallStore } from "./store.ts";
 
-type Summary = Omit<Selectable<CallTable>, "request" | "response">;
+type Summary = Omit<Selectable<CallTable>, "response">;
 
 const summaryColumns = [
 	"position",
@@ -61,7 +61,13 @@ function toCallRow(row: Summary): CallRow {
 export function createCalls(db: Kysely<Database>): Pick<CallStore, "get" | "list"> {
 	return {
 		async get(id) {
-			const row = await db.selectFrom("calls").selectAll().where("id", "=", id).executeTakeFirst();
+			const row = await db
+				.selectFrom("calls")
+				.leftJoin("call_requests", "call_requests.position", "calls.position")
+				.selectAll("calls")
+				.select("call_requests.request")
+				.where("id", "=", id)
+				.executeTakeFirst();
 			return row
 				? { ...toCallRow(row), request: fromJson<unknown>(row.request, null), response: fromJson<unknown>(row.response, null) }
 				: null;

@@ -130,7 +130,11 @@ export function createConversations(db: Kysely<Database>): ConversationStore {
 				await trx.deleteFrom("events").where("conversation_id", "=", id).execute();
 				await run(trx, "delete from approvals where conversation_id = ?", id);
 				// The money was spent: call rows stay for the sums, what was said goes.
-				await trx.updateTable("calls").set({ request: "null", response: null }).where("conversation_id", "=", id).execute();
+				await trx
+					.deleteFrom("call_requests")
+					.where("position", "in", trx.selectFrom("calls").select("position").where("conversation_id", "=", id))
+					.execute();
+				await trx.updateTable("calls").set({ response: null }).where("conversation_id", "=", id).execute();
 				const gone = await trx.deleteFrom("conversations").where("id", "=", id).executeTakeFirst();
 				return gone.numDeletedRows > 0n;
 			});

@@ -115,8 +115,8 @@ async function insertCall(db: Executor, id: string, start: CallStart): Promise<v
 	const request = toText(start.request);
 	await run(
 		db,
-		`insert into calls (id, turn_id, conversation_id, person_id, source, model, model_name, at, input_tokens, output_tokens, estimated, attempt, key, state, request, bytes)
-			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 'open', ?, ?)`,
+		`insert into calls (id, turn_id, conversation_id, person_id, source, model, model_name, at, input_tokens, output_tokens, estimated, attempt, key, state, bytes)
+			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 'open', ?)`,
 		id,
 		context.turnId,
 		context.conversationId,
@@ -129,9 +129,9 @@ async function insertCall(db: Executor, id: string, start: CallStart): Promise<v
 		start.maxOutputTokens,
 		start.attempt,
 		start.key,
-		request,
 		request.length,
 	);
+	await run(db, "insert into call_requests (position, request) select position, ? from calls where id = ?", request, id);
 }
 
 /** Answers the day as it stands then. */
@@ -273,6 +273,20 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 		});
 	}
 
+	/** Drops what calls sent and were answered; `which` selects their positions. */
+	function dropBodies(which: string, ...values: (string | number)[]): Promise<number> {
+		return write(async (trx) => {
+			const rows = await all<{ position: number }>(
+				trx,
+				`update calls set response = null, bytes = 0 where position in (${which}) returning position`,
+				...values,
+			);
+			const positions = JSON.stringify(rows.map((row) => row.position));
+			await run(trx, "delete from call_requests where position in (select value from json_each(?))", positions);
+			return rows.length;
+		});
+	}
+
 	async function recover(_now: number): Promise<number> {
 		return write(async (trx) => {
 			const rows = await all<Freed & { call_id: string; source: string; model: string; conversation_id: string | null }>(
@@ -391,32 +405,31 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 				now,
 			),
 		async pruneCalls(now, keep) {
-			let touched = await run(
-				db,
-				`update calls set request = 'null', response = null, bytes = 0
-					where id in (select id from calls where bytes > 0 and at < ? and state <> 'open' order by at limit ?)`,
+			let touched = await dropBodies(
+				"select position from calls where bytes > 0 and at < ? and state <> 'open' order by at limit ?",
 				now - keep.days * dayMs,
 				pruneBatch,
 			);
 			const sum = (await first<{ bytes: number | null }>(db, "select sum(bytes) as bytes from calls where bytes > 0"))?.bytes ?? 0;
 			if (sum > keep.bytes) {
-				const oldest = await all<{ id: string; bytes: number }>(
+				const oldest = await all<{ position: number; bytes: number }>(
 					db,
-					"select id, bytes from calls where bytes > 0 and state <> 'open' order by at limit ?",
+					"select position, bytes from calls where bytes > 0 and state <> 'open' order by at limit ?",
 					pruneBatch,
 				);
 				let over = sum - keep.bytes;
+				const going: number[] = [];
 				for (const row of oldest) {
 					if (over <= 0) break;
-					await run(db, "update calls set request = 'null', response = null, bytes = 0 where id = ?", row.id);
+					going.push(row.position);
 					over -= row.bytes;
-					touched += 1;
 				}
+				touched += await dropBodies("select value from json_each(?)", JSON.stringify(going));
 			}
 			// The row itself stays ten times as long as its body: it is small, and the table of calls reads it. The daily totals stay for ever.
 			const gone = await run(
 				db,
-				"delete from calls where id in (select id from calls where at < ? and state <> 'open' order by at limit ?)",
+				"delete from calls where bytes = 0 and id in (select id from calls where at < ? and state <> 'open' order by at limit ?)",
 				now - keep.days * 10 * dayMs,
 				pruneBatch,
 			);

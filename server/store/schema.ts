@@ -172,8 +172,13 @@ export interface CallTable {
 	key: string | null;
 	state: "open" | "done" | "failed";
 	error: string | null;
-	request: string;
 	response: string | null;
+}
+
+/** What a call sent; `position` is its row in `calls`. No row: nothing is kept of it. */
+export interface CallRequestTable {
+	position: number;
+	request: string;
 }
 
 export interface EventTable {
@@ -234,6 +239,7 @@ export interface Database {
 	inbox: InboxTable;
 	outbox: OutboxTable;
 	calls: CallTable;
+	call_requests: CallRequestTable;
 	events: EventTable;
 	people: PersonTable;
 	accounts: AccountTable;

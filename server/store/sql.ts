@@ -51,7 +51,28 @@ export async function run(db: Executor, text: string, ...values: Value[]): Promi
 	return Number(numAffectedRows ?? 0n);
 }
 
-const inserts = new Map<string, string>();
+interface Inserting {
+	columns: string[];
+	text: string;
+}
+
+const inserts = new Map<string, Inserting[]>();
+
+/** The statement for rows of this shape: a table has few, and comparing names costs less than joining them. */
+function inserting(table: string, conflict: string, row: object): string {
+	const columns = Object.keys(row);
+	const key = conflict === "" ? table : `${table} ${conflict}`;
+	let known = inserts.get(key);
+	if (!known) {
+		known = [];
+		inserts.set(key, known);
+	}
+	for (const one of known)
+		if (one.columns.length === columns.length && one.columns.every((name, n) => name === columns[n])) return one.text;
+	const text = `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})${conflict ? ` on conflict ${conflict}` : ""}`;
+	known.push({ columns, text });
+	return text;
+}
 
 /** Inserts one row; `conflict` is what stands after "on conflict". Answers how many rows were made. */
 export function insert<T extends keyof Database & string>(
@@ -60,14 +81,7 @@ export function insert<T extends keyof Database & string>(
 	row: Insertable<Database[T]>,
 	conflict = "",
 ): Promise<number> {
-	const columns = Object.keys(row);
-	const key = `${table} ${columns.join()} ${conflict}`;
-	let text = inserts.get(key);
-	if (!text) {
-		text = `insert into ${table} (${columns.join(", ")}) values (${columns.map(() => "?").join(", ")})${conflict ? ` on conflict ${conflict}` : ""}`;
-		inserts.set(key, text);
-	}
-	return run(db, text, ...(Object.values(row) as Value[]));
+	return run(db, inserting(table, conflict, row), ...(Object.values(row) as Value[]));
 }
 
 /** `?, ?, ?` for a list of values. */

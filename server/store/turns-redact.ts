@@ -71,6 +71,13 @@ export function turnRedaction(
 			sql` or `,
 		) as RawBuilder<boolean>;
 
+	async function redactCalls(rows: { position: number }[]): Promise<void> {
+		if (rows.length === 0) return;
+		const among = JSON.stringify(rows.map((row) => row.position));
+		await sql`update call_requests set request = ${markJson} where position in (select value from json_each(${among}))`.execute(db);
+		await sql`update calls set response = null where position in (select value from json_each(${among}))`.execute(db);
+	}
+
 	async function byTurn(turnIds: string[], records: Set<string>): Promise<void> {
 		const ids = sql.join(turnIds);
 		await sql`update steps set text = ${mark}, reasoning = '', note = null where turn_id in (${ids})`.execute(db);
@@ -80,7 +87,7 @@ export function turnRedaction(
 			where name <> 'forget' and turn_id in (${ids}) returning record_id`.execute(db);
 		for (const row of calls.rows) records.add(row.record_id);
 		await sql`update turns set why = '{}', plan = '[]' where id in (${ids})`.execute(db);
-		await sql`update calls set request = ${markJson}, response = null where turn_id in (${ids})`.execute(db);
+		await redactCalls((await sql<{ position: number }>`select position from calls where turn_id in (${ids})`.execute(db)).rows);
 		await sql`delete from events where type not in ('turn', 'message', 'conversation') and turn_id in (${ids})`.execute(db);
 		await sql`update approvals set arguments = '{}', state = case state when 'pending' then 'expired' else state end
 			where tool <> 'forget' and turn_id in (${ids})`.execute(db);
@@ -112,9 +119,12 @@ export function turnRedaction(
 		await sql`update conversations set preview = null where id in (${places}) and (${holding(["preview"], needles)})`.execute(db);
 		await sql`update conversations set title = '', titled = 0 where id in (${places}) and (${holding(["title"], needles)})`.execute(db);
 		await stretches("calls", async (from, to) => {
-			await sql`update calls set request = ${markJson}, response = null where position > ${from} and position <= ${to}
-				and (${holding(["request", "response"], needles)})
+			const found = await sql<{
+				position: number;
+			}>`select calls.position from calls left join call_requests on call_requests.position = calls.position
+				where calls.position > ${from} and calls.position <= ${to} and (${holding(["call_requests.request", "calls.response"], needles)})
 				and (conversation_id in (${places}) or (conversation_id is null and (person_id is null or person_id = ${key.owner})))`.execute(db);
+			await redactCalls(found.rows);
 		});
 		await stretches("events", async (from, to) => {
 			await sql`delete from events where seq > ${from} and seq <= ${to} and (${holding(["body"], needles)})
@@ -144,10 +154,12 @@ export function turnRedaction(
 			const places = placesOf(key);
 			await sql`update conversations set preview = null, title = '', titled = 0 where id in (${places})`.execute(db);
 			await stretches("calls", async (from, to) => {
-				await sql`update calls set request = ${markJson}, response = null where position > ${from} and position <= ${to}
-					and request <> ${markJson} and (conversation_id in (${places}) or (conversation_id is null and person_id = ${key.owner}))`.execute(
-					db,
-				);
+				const found = await sql<{
+					position: number;
+				}>`select calls.position from calls join call_requests on call_requests.position = calls.position
+					where calls.position > ${from} and calls.position <= ${to} and call_requests.request <> ${markJson}
+					and (conversation_id in (${places}) or (conversation_id is null and person_id = ${key.owner}))`.execute(db);
+				await redactCalls(found.rows);
 			});
 			await stretches("events", async (from, to) => {
 				await sql`delete from events where seq > ${from} and seq <= ${to} and type not in ('turn', 'message')

@@ -2,7 +2,10 @@ import type { Kysely, Transaction } from "kysely";
 import type { Database } from "./schema.ts";
 import { type Direct, run, runDirectly } from "./sql.ts";
 
-/** Runs `work` in a transaction and resolves when it is committed. `work` may only use the transaction it is given. */
+/**
+ * Runs `work` in a transaction and resolves when it is committed. `work` may only use the transaction it is given, and may be run more
+ * than once: all it does it does to rows, and what it answers comes from its last run.
+ */
 export type Write = <T>(work: (trx: Transaction<Database>) => Promise<T>) => Promise<T>;
 
 interface Job {
@@ -16,9 +19,9 @@ interface Job {
 const most = 64;
 
 /**
- * Group commit: what many turns want written in the same moment shares one transaction, each job behind a savepoint of its own, so
- * that one that fails takes nobody along. A commit costs more than most of our statements. `prepare` runs statements of the open
- * transaction at once.
+ * Group commit: what many turns want written in the same moment shares one transaction. A commit costs more than most of our
+ * statements. A job that fails undoes the transaction, is told so, and the others are run again without it: failures are so rare
+ * that a savepoint for each job would cost more. `prepare` runs statements of the open transaction at once.
  */
 export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): Write {
 	const queue: Job[] = [];
@@ -26,41 +29,41 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 	// One for all transactions: made in each of them it would hold their jobs, and a collection of the young heap keeps whatever a weak map leads to.
 	const inside: Direct = { prepare, busy: () => false };
 
-	async function attempt(trx: Transaction<Database>, job: Job, alone: boolean): Promise<void> {
-		if (alone) {
-			job.outcome = { value: await job.work(trx) };
-			return;
-		}
-		await run(trx, "savepoint job");
+	/** One transaction with all of them. Throws what undid it; a job whose own work did that has the error as its outcome. */
+	async function attempt(trx: Transaction<Database>, jobs: Job[]): Promise<void> {
+		await run(trx, "begin");
 		try {
-			job.outcome = { value: await job.work(trx) };
+			for (const job of jobs) {
+				try {
+					job.outcome = { value: await job.work(trx) };
+				} catch (error) {
+					job.outcome = { error };
+					throw error;
+				}
+			}
+			await run(trx, "commit");
 		} catch (error) {
-			job.outcome = { error };
-			// When SQLite has ended the whole transaction (disk full), the first error is the one to tell.
-			await run(trx, "rollback to job").catch(() => {
-				throw error;
-			});
+			// When SQLite has ended the transaction by itself (disk full), the first error is the one to tell.
+			await run(trx, "rollback").catch(() => undefined);
+			throw error;
 		}
-		await run(trx, "release job");
 	}
 
 	async function together(trx: Transaction<Database>, jobs: Job[]): Promise<void> {
-		try {
-			await run(trx, "begin");
+		let left = jobs;
+		while (left.length > 0) {
 			try {
-				for (const job of jobs) await attempt(trx, job, jobs.length === 1);
-				await run(trx, "commit");
+				await attempt(trx, left);
+				for (const job of left) job.resolve((job.outcome as { value: never }).value);
+				return;
 			} catch (error) {
-				await run(trx, "rollback").catch(() => undefined);
-				throw error;
+				const failed = left.find((job) => job.outcome && "error" in job.outcome);
+				// Not a job's fault (a lock, a commit that failed): nothing was committed, for nobody.
+				const over = failed ? [failed] : left;
+				left = failed ? left.filter((job) => job !== failed) : [];
+				for (const job of over) job.reject(error);
+				for (const job of left) job.outcome = null;
 			}
-		} catch (error) {
-			// Nothing was committed: neither those that ran well nor those that did not.
-			for (const job of jobs) job.outcome = { error };
-		}
-		for (const job of jobs) {
-			if (job.outcome && "value" in job.outcome) job.resolve(job.outcome.value as never);
-			else job.reject(job.outcome?.error);
 		}
 	}
 

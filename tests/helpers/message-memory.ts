@@ -26,6 +26,7 @@ export function createMessageMemory(options: { store: Pick<Store, "messages">; e
 		},
 		blocks: async () => [],
 		recall: async () => [],
+		takenBack: () => undefined,
 		remember: async () => undefined,
 		stop: async () => undefined,
 	};

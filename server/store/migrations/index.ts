@@ -3,6 +3,7 @@ import { migration as core } from "./0001-core.ts";
 import { migration as memory } from "./0002-memory.ts";
 import { migration as ledger } from "./0003-ledger.ts";
 import { migration as approvals } from "./0004-approvals.ts";
+import { migration as callRequests } from "./0005-call-requests.ts";
 
 /** One step of the schema. Versions count from 1 without gaps; a migration that has landed is never changed. */
 export interface Migration {
@@ -12,4 +13,4 @@ export interface Migration {
 	up(db: Kysely<unknown>): Promise<void>;
 }
 
-export const migrations: Migration[] = [core, memory, ledger, approvals];
+export const migrations: Migration[] = [core, memory, ledger, approvals, callRequests];

@@ -403,6 +403,7 @@ describe("a turn that brought no answer", () => {
 			history: async () => [...kept],
 			blocks: async () => [],
 			recall: async () => [],
+			takenBack: () => undefined,
 			remember: async (_scope, exchange) => void kept.push(exchange),
 			stop: async () => undefined,
 		};

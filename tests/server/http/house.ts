@@ -191,6 +191,7 @@ export async function openHouse(change: Partial<HttpDeps> & { page?: boolean } =
 			history: async () => [],
 			blocks: async () => [],
 			recall: async () => [],
+			takenBack: () => undefined,
 			remember: async () => {},
 			stop: async () => {},
 		},

@@ -33,6 +33,7 @@ async function everything(test: TestMemory): Promise<string> {
 		"steps",
 		"tool_calls",
 		"calls",
+		"call_requests",
 		"events",
 	]) {
 		parts.push(JSON.stringify(test.db.raw.prepare(`select * from ${table}`).all()));
@@ -61,8 +62,11 @@ async function talk(test: TestMemory, secretAt: number, count: number): Promise<
 	}
 	test.db.raw
 		.prepare(
-			"insert into calls (id, conversation_id, source, model, model_name, at, attempt, state, request) values ('k', 'c1', 'chat', 'm', 'm', 1, 1, 'done', ?)",
+			"insert into calls (id, conversation_id, source, model, model_name, at, attempt, state) values ('k', 'c1', 'chat', 'm', 'm', 1, 1, 'done')",
 		)
+		.run();
+	test.db.raw
+		.prepare("insert into call_requests (position, request) select position, ? from calls where id = 'k'")
 		.run(JSON.stringify({ messages: [{ content: "my secret word is markplatypus" }] }));
 	await test.memory.settled();
 }
@@ -110,8 +114,11 @@ describe("forget", () => {
 		await test.memory.importEntries([{ text: "imported of a markplatypus", at: start }]);
 		test.db.raw
 			.prepare(
-				"insert into calls (id, person_id, source, model, model_name, at, attempt, state, request) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done', ?)",
+				"insert into calls (id, person_id, source, model, model_name, at, attempt, state) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done')",
 			)
+			.run();
+		test.db.raw
+			.prepare("insert into call_requests (position, request) select position, ? from calls where id = 'e'")
 			.run(JSON.stringify({ input: ["imported of a markplatypus"] }));
 		await expect(test.memory.forget({ person: "master" })).rejects.toThrow("dies here");
 		expect(await everything(test)).toContain("markplatypus");
@@ -152,7 +159,7 @@ describe("forget", () => {
 		await chmod(place, 0o400);
 		await expect(test.memory.forget({ messageId: "m12" })).rejects.toThrow("MASTER.md is read-only");
 		expect((await test.store.messageTexts(["m12"])).length).toBe(0);
-		expect(JSON.stringify(test.db.raw.prepare("select request from calls").all())).not.toContain("platypus");
+		expect(JSON.stringify(test.db.raw.prepare("select request from call_requests").all())).not.toContain("platypus");
 		// It is tried again, in vain, before the file is freed.
 		await test.memory.settled();
 		await chmod(place, 0o600);
@@ -167,8 +174,11 @@ describe("forget", () => {
 		await test.memory.importEntries([{ text: "imported of a markpangolin", at: start }]);
 		test.db.raw
 			.prepare(
-				"insert into calls (id, person_id, source, model, model_name, at, attempt, state, request) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done', ?)",
+				"insert into calls (id, person_id, source, model, model_name, at, attempt, state) values ('e', 'master', 'embedding', 'm', 'm', 1, 1, 'done')",
 			)
+			.run();
+		test.db.raw
+			.prepare("insert into call_requests (position, request) select position, ? from calls where id = 'e'")
 			.run(JSON.stringify({ input: ["imported of a markpangolin"] }));
 		const [entry] = (await test.memory.search(master, "markpangolin")).keyword;
 		expect(await test.memory.forget({ entryId: entry?.id ?? "" })).toMatchObject({ memories: 1 });

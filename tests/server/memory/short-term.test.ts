@@ -68,7 +68,9 @@ describe("the window of exchanges", () => {
 				)
 				.run(`m${number}`, `e${number}`);
 		}
+		expect(await test.memory.history(privately())).toHaveLength(3);
 		test.db.raw.prepare("update messages set superseded = 1 where turn_id in ('e2', 'e3')").run();
+		test.memory.takenBack("c1");
 		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e1"]);
 		await test.memory.settled();
 		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);

@@ -262,7 +262,7 @@ describe("the watchdog", () => {
 			home.raw.prepare("insert into usage_days values (?, 'chat', 'main', 'USD', 1, ?, 0, 0, 0, 0, 0, ?, 0)").run(day, tokens, tokens);
 		home.raw
 			.prepare(
-				"insert into calls (id, source, model, model_name, at, input_tokens, attempt, state, request) values ('x', 'chat', 'main', 'm', ?, 300000, 1, 'done', 'null')",
+				"insert into calls (id, source, model, model_name, at, input_tokens, attempt, state) values ('x', 'chat', 'main', 'm', ?, 300000, 1, 'done')",
 			)
 			.run(Date.parse("2026-11-30T01:00:00Z"));
 		expect(await open()).toEqual(["unusual-use"]);

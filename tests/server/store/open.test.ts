@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { open, readdir, truncate, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
+import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { NewerSchemaError, openSqlite } from "../../../server/store/sqlite.ts";
 import { createWriter } from "../../../server/store/writer.ts";
@@ -42,6 +43,52 @@ describe("a full disk", () => {
 		expect((await db.selectFrom("meta").select("key").where("key", "in", ["a", "b", "d", "f"]).execute()).map(({ key }) => key)).toEqual([
 			"f",
 		]);
+		await db.destroy();
+	});
+});
+
+describe("jobs that share a transaction", () => {
+	it("are each done once, also when others among them fail and are told so", async () => {
+		const { db, prepare } = await openSqlite(home.file, 0);
+		const write = createWriter(db, prepare);
+		const add = (key: string) =>
+			write(async (trx) => {
+				await trx.insertInto("meta").values({ key, value: "0" }).execute();
+				await sql`update meta set value = value + 1 where key = ${key}`.execute(trx);
+				if (key.startsWith("bad")) throw new Error(`${key} fails`);
+				return key;
+			});
+		const keys = ["a", "bad1", "b", "a", "bad2", "c"];
+		const outcomes = await Promise.allSettled(keys.map(add));
+		expect(outcomes.map((one) => (one.status === "fulfilled" ? one.value : (one.reason as Error).message))).toEqual([
+			"a",
+			"bad1 fails",
+			"b",
+			"UNIQUE constraint failed: meta.key",
+			"bad2 fails",
+			"c",
+		]);
+		const rows = await db.selectFrom("meta").selectAll().where("key", "in", keys).orderBy("key").execute();
+		expect(rows).toEqual(["a", "b", "c"].map((key) => ({ key, value: "1" })));
+		await db.destroy();
+	});
+
+	it("are all told when nothing could be committed, and nothing of them is there", async () => {
+		const { db, prepare, raw } = await openSqlite(home.file, 0);
+		raw.pragma("busy_timeout = 10");
+		const write = createWriter(db, prepare);
+		const other = new SQLite(home.file);
+		other.exec("begin immediate");
+		const add = (key: string) => write((trx) => trx.insertInto("meta").values({ key, value: "" }).execute());
+		const outcomes = await Promise.allSettled(["a", "b"].map(add));
+		expect(outcomes).toMatchObject([
+			{ status: "rejected", reason: { code: "SQLITE_BUSY" } },
+			{ status: "rejected", reason: { code: "SQLITE_BUSY" } },
+		]);
+		other.exec("rollback");
+		other.close();
+		await add("c");
+		expect((await db.selectFrom("meta").select("key").where("key", "in", ["a", "b", "c"]).execute()).map(({ key }) => key)).toEqual(["c"]);
 		await db.destroy();
 	});
 });
@@ -99,6 +146,28 @@ describe("opening the database", () => {
 		raw.close();
 		expect(known).toBeGreaterThan(0);
 		expect(existsSync(`${home.file}.before-${known}`)).toBe(false);
+	});
+
+	it("brings along what calls had sent when it moves into a table of its own", async () => {
+		const { db, raw } = await openSqlite(home.file, 0);
+		// As it stood before: the request in the call's own row.
+		raw.exec("drop table call_requests; alter table calls add column request text not null default 'null'");
+		for (const [id, request] of [
+			["kept", '{"messages":[]}'],
+			["pruned", "null"],
+		])
+			raw
+				.prepare(
+					"insert into calls (id, source, model, model_name, at, attempt, state, request, response) values (?, 'chat', 'm', 'm', 1, 1, 'done', ?, '1')",
+				)
+				.run(id, request);
+		raw.pragma("user_version = 4");
+		await db.destroy();
+		const store = await home.open();
+		expect(existsSync(`${home.file}.before-5`)).toBe(true);
+		expect(await store.calls.get("kept")).toMatchObject({ request: { messages: [] }, response: 1 });
+		expect(await store.calls.get("pruned")).toMatchObject({ request: null, response: 1 });
+		await store.close();
 	});
 
 	it("makes a copy that answers as the original while in use", async () => {
