@@ -2,6 +2,7 @@
 // No dependencies: on a fresh clone there are none yet.
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { compile, isCompiled } from "./lib/compiled.mjs";
 import { SetupError, say } from "./lib/say.mjs";
 import { readJson } from "./lib/stamp.mjs";
 import { installState, isBuilt } from "./lib/targets.mjs";
@@ -24,7 +25,8 @@ function checkNode(root) {
 export async function setup({ root = ROOT, targets = [] } = {}) {
 	checkNode(root);
 	const stale = () => targets.filter((name) => !isBuilt(root, name));
-	if (installState(root).isFresh() && stale().length === 0) return;
+	const needsCompiling = () => targets.includes("server") && !isCompiled(root);
+	if (installState(root).isFresh() && stale().length === 0 && !needsCompiling()) return;
 	const [{ withLock }, { build, install }] = await Promise.all([import("./lib/lock.mjs"), import("./lib/make.mjs")]);
 	await withLock(
 		join(root, ".cache", "setup.lock"),
@@ -32,6 +34,7 @@ export async function setup({ root = ROOT, targets = [] } = {}) {
 			await install(root);
 			const results = await Promise.allSettled(stale().map((name) => build(root, name)));
 			for (const result of results) if (result.status === "rejected") throw result.reason;
+			if (needsCompiling()) await compile(root);
 		},
 		() => say("another set-up is running in this clone; waiting for it"),
 	);

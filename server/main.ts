@@ -1,10 +1,9 @@
-#!/usr/bin/env node
 /** The entry of the program: words on the command line -> a command. Everything is loaded when it is needed. */
 import { runProgram } from "./cli/main.ts";
 import { processVariables } from "./config/environment.ts";
 import { version } from "./version.ts";
 
-const code = await runProgram({
+const code = runProgram({
 	argv: process.argv.slice(2),
 	env: processVariables(),
 	stdin: process.stdin,
@@ -34,7 +33,13 @@ const code = await runProgram({
 		};
 	},
 });
-// Nothing may hold the process back once the command has ended; what was written to a pipe still gets there.
-process.exitCode = code;
-await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
-process.exit();
+
+async function end(code: number): Promise<never> {
+	// Nothing may hold the process back once the command has ended; what was written to a pipe still gets there.
+	process.exitCode = code;
+	await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
+	process.exit();
+}
+
+// Not awaited at the top: that is for modules only, and what is built is scripts.
+void code.then(end);

@@ -1,15 +1,8 @@
-import { setFlagsFromString } from "node:v8";
 import type { Environment } from "../config/environment.ts";
 import { startDaemon } from "../daemon.ts";
 import { StartRefused } from "../http/listen.ts";
 import { NewerSchemaError } from "../store/sqlite.ts";
 import { HomeLocked } from "../workspace/lock.ts";
-
-/**
- * How much the heap may grow between two full collections, in percent. Left alone the engine lets a small heap grow to four times its
- * size before it looks, and a resident service never gives that back. Looking more often costs less than a tenth of a millisecond a message.
- */
-const heapGrowthPercent = 80;
 
 /** What a person reads instead of a stack trace; null for a fault of ours. */
 function sentenceOf(error: unknown): string | null {
@@ -34,7 +27,6 @@ function sentenceOf(error: unknown): string | null {
  * link. A first signal ends in order (exit code 0), a second one at once. Answers the exit code when it could not start.
  */
 export async function serve(environment: Environment, options: { quiet?: boolean } = {}): Promise<number> {
-	setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`);
 	let daemon: Awaited<ReturnType<typeof startDaemon>> | null = null;
 	let ended: ((code: number) => void) | null = null;
 	const code = new Promise<number>((resolve) => {

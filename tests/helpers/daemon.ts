@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const program = fileURLToPath(new URL("../../dist/server/main.js", import.meta.url));
+const built = fileURLToPath(new URL("../../dist/server/main.js", import.meta.url));
 
 export interface RunningDaemon {
 	url: string;
@@ -25,6 +25,8 @@ export interface DaemonSettings {
 	home: string;
 	env?: Record<string, string>;
 	args?: string[];
+	/** Another copy's main.js. */
+	program?: string;
 	/** A command, with its arguments, that starts it and becomes it, such as `setpriv`. */
 	under?: string[];
 }
@@ -33,7 +35,7 @@ const readyLine = /^OpenLani ready at (http:\/\/\S+)$/m;
 
 /** Starts `serve` on a free port and resolves at its ready line. Rejects with what it printed when it ends before. */
 export async function startDaemonProcess(settings: DaemonSettings): Promise<RunningDaemon> {
-	const serve = [process.execPath, program, "serve", "--home", settings.home, "--port", "0", ...(settings.args ?? [])];
+	const serve = [process.execPath, settings.program ?? built, "serve", "--home", settings.home, "--port", "0", ...(settings.args ?? [])];
 	const [command = "", ...rest] = [...(settings.under ?? []), ...serve];
 	const child = spawn(command, rest, {
 		env: { PATH: process.env.PATH ?? "", HOME: settings.home, TZ: "Asia/Shanghai", LANG: "en_US.UTF-8", ...settings.env },

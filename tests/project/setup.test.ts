@@ -87,7 +87,7 @@ async function makeClone(name: string): Promise<string> {
 	await mkdir(join(clone, "server", "http"), { recursive: true });
 	await mkdir(join(clone, "channels"), { recursive: true });
 	await mkdir(join(clone, "web"), { recursive: true });
-	for (const file of ["scripts", "package.json", "package-lock.json", "vite.config.ts", "vite.server.config.ts"]) {
+	for (const file of ["scripts", "package.json", "package-lock.json", "vite.config.ts", "vite.server.config.ts", "server/launch"]) {
 		await cp(join(ROOT, file), join(clone, file), { recursive: true });
 	}
 	await writeFile(join(clone, "tsconfig.json"), "{}");
@@ -110,7 +110,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
 		}
 	});
 }
-console.log("ready");
+// Nobody listens there: what is built cannot be recorded, and is used as it is.
+console.log("OpenLani ready at http://127.0.0.1:1");
 `,
 	);
 	await writeFile(join(clone, "server", "greeting.ts"), 'export const greeting = "first";\n');
@@ -226,6 +227,7 @@ describe("npm start", () => {
 		const one = await first.ended;
 		expect(one.stderr).toContain("Building the server");
 		expect(one.stderr).toContain("Building the page");
+		expect(one.stderr).toContain("will start more slowly");
 		expect(one.stdout).toContain('first ["--home","x y","--port","0"]');
 
 		const second = start(START);
