@@ -5,6 +5,7 @@ import { figure, median } from "./lib/figures.ts";
 import type { BenchContext, BenchGroup } from "./lib/group.ts";
 import { ASKS, REPLY } from "./lib/messages.ts";
 import { type ModelTimes, makeHome, startDaemon, startFloor } from "./lib/processes.ts";
+import { warm, warmMessages } from "./lib/warm.ts";
 
 interface Sample {
 	timing: Timing;
@@ -46,7 +47,9 @@ export const chat: BenchGroup = {
 		const count = context.quick ? 60 : 300;
 		const floor = await startFloor(context.model.url);
 		const floorClient = await connect(floor.url, "/live");
-		const bare = await sample(context, floorClient, ["a", "b", "c", "d"], "", count);
+		const places = ["a", "b", "c", "d"];
+		await warm(floorClient, places, warmMessages(context.quick));
+		const bare = await sample(context, floorClient, places, "", count);
 		floorClient.close();
 		await floor.close();
 
@@ -55,6 +58,7 @@ export const chat: BenchGroup = {
 		const client = await connect(daemon.url, "/api/v1/live", daemon.token);
 		try {
 			const conversations = await makeConversations(daemon, 10);
+			await warm(client, await makeConversations(daemon, 50), warmMessages(context.quick));
 			const plain = await sample(context, client, conversations, "", count);
 			const withTool = await sample(context, client, conversations, `${ASKS.tool} `, count);
 			const S = median([...plain, ...withTool].map((one) => one.bareMs));

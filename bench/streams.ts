@@ -5,9 +5,10 @@ import { figure, median, percentile } from "./lib/figures.ts";
 import type { BenchGroup } from "./lib/group.ts";
 import { ASKS, SLOW } from "./lib/messages.ts";
 import { makeHome, startDaemon } from "./lib/processes.ts";
+import { warm, warmMessages } from "./lib/warm.ts";
 
 const STREAMS = 100;
-/** Short messages in every conversation before the measured ones; fewer than make memory compress beside them. */
+/** Short messages in every measured conversation first; fewer than make memory compress it beside them. */
 const WARM_UP = 4;
 
 export const streams: BenchGroup = {
@@ -19,8 +20,8 @@ export const streams: BenchGroup = {
 		const alone: number[] = [];
 		for (let run = 0; run < 3; run++) alone.push((await bareCall(bare, ASKS.slow)).totalMs);
 		const idealMs = median(alone);
-		// Both are measured warm: what a long-lived service does, not what it costs to compile it.
-		for (let run = 0; run < WARM_UP; run++) await Promise.all(Array.from({ length: STREAMS }, () => bareCall(bare, "warm up")));
+		for (let run = 0; run < warmMessages(quick) / STREAMS; run++)
+			await Promise.all(Array.from({ length: STREAMS }, () => bareCall(bare, "warm up")));
 		const crowd = await Promise.all(Array.from({ length: STREAMS }, () => bareCall(bare, ASKS.slow)));
 
 		const home = await makeHome();
@@ -28,6 +29,7 @@ export const streams: BenchGroup = {
 		const client = await connect(daemon.url, "/api/v1/live", daemon.token);
 		try {
 			const conversations = await makeConversations(daemon, STREAMS);
+			await warm(client, await makeConversations(daemon, 50), warmMessages(quick));
 			for (let run = 0; run < WARM_UP; run++) await Promise.all(conversations.map((conversation) => client.ask(conversation, "warm up")));
 			const ratios: number[] = [];
 			const first: number[] = [];
