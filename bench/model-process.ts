@@ -10,7 +10,11 @@ let bodies: string[] = [];
 // Not strict: checking what is sent is the tests' business and would cost the time that is to be measured.
 const server = await startFakeOpenAI({ record: false, strict: false });
 server.otherwise((request) => {
-	const { lastUser } = request;
+	// What was said, not the block of memories behind it.
+	const texts = (request.body.messages as { role: string; content: unknown }[]).flatMap(({ role, content }) =>
+		role === "user" ? [String(content)] : [],
+	);
+	const lastUser = texts.findLast((text) => !text.startsWith("<")) ?? request.lastUser;
 	if (noting === "bodies") bodies.push(request.raw);
 	// What memory compresses beside them holds the texts of many messages: it is no call for any of them.
 	if (noting === "times" && lastUser.length < 400) {

@@ -35,6 +35,8 @@ export const streams: BenchGroup = {
 			const first: number[] = [];
 			for (let run = 0; run < (quick ? 1 : 3); run++) {
 				const timings = await Promise.all(conversations.map((conversation) => client.ask(conversation, `${ASKS.slow} ${run}`)));
+				const other = timings.find((one) => !one.text.startsWith("token0 "));
+				if (other) throw new Error(`another answer than scripted: ${other.text.slice(0, 200)}`);
 				ratios.push(...timings.map((one) => (one.doneAt - one.sentAt) / idealMs));
 				first.push(...timings.map((one) => one.firstAt - one.sentAt));
 			}
