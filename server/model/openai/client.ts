@@ -232,7 +232,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			const parts: Buffer[] = [];
 			await received(response.body as unknown as Body, (bytes) => {
 				watch.byte();
-				parts.push(Buffer.from(bytes));
+				parts.push(bytes);
 				return false;
 			});
 			const text = Buffer.concat(parts).toString("utf8");

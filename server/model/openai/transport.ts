@@ -1,9 +1,9 @@
 /**
- * The `fetch` that the SDK is handed: HTTP/1.1 over kept connections, with a limit on connecting. Bodies are handed on as they come, by
+ * The `fetch` that the SDK is handed: plain node:http with kept connections and a limit on connecting. Bodies are handed on as they come, by
  * calls: web streams and async iteration cost more than everything else in a short call. Behind a proxy undici takes over.
  */
-import { createConnections, type Peer } from "./connections.ts";
-import { createResponseReader, headerOf } from "./http1.ts";
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import https from "node:https";
 
 export interface ProxySettings {
 	http: string | null;
@@ -29,7 +29,6 @@ export interface Exchange {
 }
 
 export interface BodyReader {
-	/** The bytes are good for this call only. */
 	data(bytes: Buffer): void;
 	/** The body is complete. */
 	end(): void;
@@ -78,18 +77,23 @@ type Init = Omit<RequestInit, "headers"> & { headers?: RequestInit["headers"]; e
 /** Where a request goes, taken apart once. */
 interface Place {
 	url: URL;
+	secure: boolean;
 	path: string;
-	peer: Peer;
 }
 
-export function createTransport(proxy: ProxySettings | null = null, connections = createConnections()): Transport {
+export function createTransport(proxy: ProxySettings | null = null): Transport {
+	const agents = {
+		http: new http.Agent({ keepAlive: true, scheduling: "lifo" }),
+		https: new https.Agent({ keepAlive: true, scheduling: "lifo" }),
+	};
 	const places = new Map<string, Place>();
 	let proxied: Promise<typeof fetch> | null = null;
 
 	function placeOf(address: string): Place {
 		let place = places.get(address);
 		if (!place) {
-			place = takeApart(new URL(address));
+			const url = new URL(address);
+			place = { url, secure: url.protocol === "https:", path: `${url.pathname}${url.search}` };
 			if (places.size >= 100) places.clear();
 			places.set(address, place);
 		}
@@ -106,93 +110,99 @@ export function createTransport(proxy: ProxySettings | null = null, connections 
 			return throughProxy(await proxied, place.url, { ...init, headers: named }, exchange);
 		}
 		const body = typeof init.body === "string" ? Buffer.from(init.body, "utf8") : null;
-		let head = `${(init.method ?? "GET").toUpperCase()} ${place.path} HTTP/1.1\r\nhost: ${place.url.host}\r\nconnection: keep-alive\r\n`;
-		for (const [name, value] of named) head += `${name}: ${value}\r\n`;
-		head += body ? `content-length: ${body.length}\r\n\r\n` : "\r\n";
+		const headers = ["host", place.url.host, ...named.flat()];
+		if (body) headers.push("content-length", String(body.length));
+		const method = (init.method ?? "GET").toUpperCase();
 		try {
-			return await request(place, head, body, exchange, false);
+			return await request(place, method, headers, body, exchange, false);
 		} catch (error) {
 			// A kept connection that the server had closed meanwhile: nothing was read by anybody, a new one is tried once.
-			if (error instanceof StaleConnection) return request(place, head, body, exchange, true);
+			if (error instanceof StaleConnection) return request(place, method, headers, body, exchange, true);
 			throw error;
 		}
 	}
 
-	function request(place: Place, head: string, sent: Buffer | null, exchange: Exchange, fresh: boolean): Promise<Response> {
+	function request(
+		place: Place,
+		method: string,
+		headers: string[],
+		body: Buffer | null,
+		exchange: Exchange,
+		fresh: boolean,
+	): Promise<Response> {
 		return new Promise((resolve, reject) => {
-			if (exchange.aborted) return reject(new Error("aborted"));
-			let body: Received | null = null;
-			let heard = false;
-			let over = false;
-			const fail = (error: Error) => {
-				over = true;
-				connection.destroy();
-				reject(error);
-				body?.failed(error);
-			};
-			const reader = createResponseReader({
-				head({ status, statusText, headers }) {
-					body = createBody();
-					resolve(response(place.url.href, status, statusText, headers, body));
-				},
-				data: (bytes) => body?.data(bytes),
-				end(keepMs) {
-					over = true;
-					connection.release(keepMs);
-					body?.end();
-				},
-			});
-			const connection = connections.take(
-				place.peer,
-				{
-					received(packet) {
-						heard = true;
-						try {
-							reader.push(packet);
-						} catch (error) {
-							fail(error as Error);
-						}
-					},
-					ended: () => reader.close(),
-					closed(error) {
-						if (over) return;
-						const code = (error as NodeJS.ErrnoException | null)?.code;
-						const gone = error === null || code === "ECONNRESET" || code === "EPIPE";
-						fail(connection.used && !heard && gone ? new StaleConnection() : (error ?? new Error("closed before its end")));
-					},
-				},
-				{ connectMs: exchange.connectMs, late: () => new NotConnected(place.url.host, exchange.connectMs), fresh },
-			);
+			const { url, secure } = place;
+			const outgoing: ClientRequest = (secure ? https : http).request({
+				hostname: url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname,
+				...(url.port === "" ? {} : { port: url.port }),
+				path: place.path,
+				method,
+				headers: fresh ? [...headers, "connection", "close"] : headers,
+				agent: fresh ? false : agents[secure ? "https" : "http"],
+			} as http.RequestOptions);
+			let timer: NodeJS.Timeout | undefined;
+			let answer: { incoming: IncomingMessage; body: ReturnType<typeof createBody> } | null = null;
+			// Not the `signal` option: it would destroy a connection whose answer is complete, in the moment when nobody listens to its errors.
 			exchange.onAbort = () => {
-				if (!over) fail(new Error("aborted"));
+				const error = new Error("aborted");
+				if (!answer?.incoming.complete) outgoing.destroy(error);
+				answer?.body.failed(error);
 			};
-			connection.write(head, sent);
+			outgoing.on("socket", (socket) => {
+				if (!socket.connecting) return;
+				timer = setTimeout(() => outgoing.destroy(new NotConnected(url.host, exchange.connectMs)), exchange.connectMs);
+				socket.once(secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+			});
+			outgoing.on("response", (incoming) => {
+				clearTimeout(timer);
+				const received = createBody();
+				answer = { incoming, body: received };
+				incoming.on("data", received.data);
+				incoming.on("end", received.end);
+				// Also where nobody reads any more: an error without a listener would end the process.
+				incoming.on("error", received.failed);
+				incoming.on("close", () => received.failed(new Error("closed before its end")));
+				resolve(response(url.href, incoming.statusCode ?? 0, incoming.statusMessage ?? "", incoming.rawHeaders, received));
+			});
+			outgoing.on("error", (error: NodeJS.ErrnoException) => {
+				clearTimeout(timer);
+				const stale = outgoing.reusedSocket && (error.code === "ECONNRESET" || error.code === "EPIPE") && !exchange.aborted;
+				reject(stale ? new StaleConnection() : error);
+			});
+			if (exchange.aborted) exchange.onAbort();
+			else outgoing.end(body ?? undefined);
 		});
 	}
 
-	return { fetch: send as Transport["fetch"], close: () => connections.close() };
-}
-
-function takeApart(url: URL): Place {
-	const secure = url.protocol === "https:";
-	const host = url.hostname.startsWith("[") ? url.hostname.slice(1, -1) : url.hostname;
-	const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
-	return { url, path: `${url.pathname}${url.search}`, peer: { host, port, secure } };
+	return {
+		fetch: send as Transport["fetch"],
+		close() {
+			agents.http.destroy();
+			agents.https.destroy();
+		},
+	};
 }
 
 class StaleConnection extends Error {}
 
-/** A body as whoever receives it fills it; bytes are good for the call only. */
-type Received = Body & BodyReader;
-
-function createBody(): Received {
+function createBody(): Body & BodyReader {
 	let reader: BodyReader | null = null;
 	let waiting: Buffer[] = [];
+	let asked = false;
 	let over: "open" | "ended" | Error = "open";
+
+	function give(): void {
+		asked = false;
+		if (!reader || waiting.length === 0) return;
+		const bytes = waiting.length === 1 ? (waiting[0] as Buffer) : Buffer.concat(waiting);
+		waiting = [];
+		reader.data(bytes);
+	}
 
 	function close(how: "ended" | Error): void {
 		if (over !== "open") return;
 		over = how;
+		give();
 		tell();
 	}
 
@@ -207,14 +217,15 @@ function createBody(): Received {
 		},
 		read(one) {
 			reader = one;
-			if (waiting.length > 0) reader.data(Buffer.concat(waiting));
-			waiting = [];
+			give();
 			tell();
 		},
 		data(bytes) {
 			if (over !== "open") return;
-			if (reader) reader.data(bytes);
-			else waiting.push(Buffer.from(bytes));
+			waiting.push(bytes);
+			// One packet brings many pieces: they are read in one go.
+			if (!asked) process.nextTick(give);
+			asked = true;
 		},
 		end: () => close("ended"),
 		failed: (error) => close(error),
@@ -222,24 +233,29 @@ function createBody(): Received {
 }
 
 /** As much of `Headers` as the SDK and our reader use. */
-function readHeaders(headers: string[]): Pick<Headers, "get" | "entries"> {
-	const pairs = () => headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ""] as [string, string]] : []));
+function readHeaders(raw: string[]): Pick<Headers, "get" | "entries"> {
+	const get = (name: string): string | null => {
+		const values: string[] = [];
+		for (let i = 0; i + 1 < raw.length; i += 2) if (raw[i]?.toLowerCase() === name) values.push(raw[i + 1] ?? "");
+		return values.length === 0 ? null : values.join(", ");
+	};
+	const pairs = () => raw.flatMap((name, i) => (i % 2 === 0 ? [[name.toLowerCase(), raw[i + 1] ?? ""] as [string, string]] : []));
 	// Not to be listed: the SDK copies what it can list for a log that is off.
 	return Object.defineProperties({} as Pick<Headers, "get" | "entries">, {
-		get: { value: (name: string) => headerOf(headers, name.toLowerCase()) },
+		get: { value: (name: string) => get(name.toLowerCase()) },
 		entries: { value: () => pairs()[Symbol.iterator]() },
 	});
 }
 
 /** As much of a `Response` as the SDK and our reader use; `body` is a `Body`. */
-function response(url: string, status: number, statusText: string, headers: string[], body: Body): Response {
+function response(url: string, status: number, statusText: string, rawHeaders: string[], body: Body): Response {
 	const ok = status >= 200 && status < 300;
 	const text = () => readText(body, ok ? Number.POSITIVE_INFINITY : MOST_ERROR_BYTES);
 	return {
 		ok,
 		status,
 		statusText,
-		headers: readHeaders(headers),
+		headers: readHeaders(rawHeaders),
 		url,
 		body,
 		text,
@@ -256,7 +272,7 @@ function readText(body: Body, most: number): Promise<string> {
 		body.read({
 			data(bytes) {
 				if (size > most) return;
-				parts.push(Buffer.from(bytes));
+				parts.push(bytes);
 				size += bytes.length;
 				if (size > most) end();
 			},
