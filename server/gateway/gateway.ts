@@ -4,6 +4,7 @@ import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
 import type { Scope } from "../memory/memory.ts";
 import type { EventBus } from "../observe/bus.ts";
+import { ConversationGone } from "../store/inbox-accept.ts";
 import type { Claim, ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
 import { createDelivery } from "./delivery.ts";
 import { createEarlyRecall } from "./early.ts";
@@ -65,6 +66,7 @@ export interface Gateway extends GatewayDoor {
 	}): Promise<{ messageId: string; turnId: string }>;
 }
 
+const placesKept = 1_000;
 /** How long a stopped turn may take to end before `stop` answers all the same. */
 const stopWaitMs = 1_000;
 
@@ -74,6 +76,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 	const waiters = createWaiters();
 	/** Replies without tools that have not been shown yet, by outbox id. */
 	const fresh = new Map<string, MessageRow>();
+	/** Conversations that were written to. Where a message goes never changes, and storing it notices when the conversation is gone. */
+	const places = new Map<string, ConversationRow>();
 	/** Messages that take others back are stored one after the other in each conversation. */
 	const takingBack = new Map<string, Promise<unknown>>();
 	let closing = false;
@@ -182,6 +186,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 		const room = message.origin === "human" ? lanes.room() : null;
 		const accepted = await store.inbox.accept(inbound, room?.start).catch((error: unknown) => {
 			room?.giveBack();
+			places.delete(conversation.id);
+			if (error instanceof ConversationGone) throw new GatewayError("conversation-not-found", error.message);
 			throw error;
 		});
 		const { messageId, turnId, duplicate, claim } = accepted;
@@ -201,6 +207,18 @@ export function createGateway(options: GatewayOptions): Gateway {
 		}
 		await store.durable();
 		return { messageId, turnId, duplicate };
+	}
+
+	async function placeOf(conversationId: string): Promise<ConversationRow> {
+		const known = places.get(conversationId);
+		if (known) return known;
+		const row = await store.conversations.get(conversationId);
+		if (!row) throw new GatewayError("conversation-not-found", `there is no conversation ${conversationId}`);
+		// Without a title it is looked at again: its first message gives it one.
+		if (row.title === "") return row;
+		if (places.size >= placesKept) places.delete(places.keys().next().value as string);
+		places.set(conversationId, row);
+		return row;
 	}
 
 	/** A conversation's first message has given it its title. */
@@ -296,8 +314,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 	return {
 		async submit(submission) {
 			if (closing) throw new GatewayError("stopping", "the service is stopping; send it again in a moment");
-			const conversation = await store.conversations.get(submission.conversationId);
-			if (!conversation) throw new GatewayError("conversation-not-found", `there is no conversation ${submission.conversationId}`);
+			const conversation = await placeOf(submission.conversationId);
 			if (submission.text.trim() === "" && submission.attachments.length === 0)
 				throw new GatewayError("empty-message", "the message has neither text nor attachments");
 			const attachments = await attachmentsOf(submission.attachments);
@@ -410,6 +427,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 			await stop(id);
 			// Events on their way to the table would come after the rest has gone.
 			await bus.flush();
+			places.delete(id);
 			const removed = await store.conversations.remove(id);
 			if (removed) {
 				// An answer on its way went with the rest: nobody will see it leave.

@@ -10,6 +10,14 @@ import { all, first, insert, run } from "./sql.ts";
 import type { Accepted, Claim, InboxRow, InboxStore, NewInbound } from "./store.ts";
 import type { Write } from "./writer.ts";
 
+/** The conversation was deleted before its message could be stored; nothing was. */
+export class ConversationGone extends Error {
+	constructor(id: string) {
+		super(`there is no conversation ${id}`);
+		this.name = "ConversationGone";
+	}
+}
+
 const noUsageText = JSON.stringify(noUsage);
 
 export function toInboxRow(row: Selectable<InboxTable>, message: Selectable<MessageTable>): InboxRow {
@@ -164,7 +172,8 @@ export function createAccept(write: Write): InboxStore["accept"] {
 				);
 				if (!leased) await run(trx, "update inbox set state = 'waiting', joined_step = null, attempts = 0 where id = ?", message.id);
 			}
-			if (!leased) await run(trx, `update conversations set ${touched} where id = ?`, ...touch, conversationId);
+			if (!leased && (await run(trx, `update conversations set ${touched} where id = ?`, ...touch, conversationId)) === 0)
+				throw new ConversationGone(conversationId);
 			const startedAt = leased ? at : null;
 			if (!open) await ensureTurn(trx, turnId, inbox, at, startedAt);
 			const stored: Omit<Selectable<MessageTable>, "position"> = {

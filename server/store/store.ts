@@ -242,7 +242,8 @@ export interface MessageStore {
 export interface InboxStore {
 	/**
 	 * Stores message, inbox row and turn in one transaction. Unique by (channel, account, externalId). With `start` it also claims, as
-	 * `claim` would, when nobody works or waits in the conversation: the turn begins without another look at the store.
+	 * `claim` would, when nobody works or waits in the conversation: the turn begins without another look at the store. Throws `ConversationGone`
+	 * when there is no such conversation (any more).
 	 */
 	accept(message: NewInbound, start?: { owner: string; leaseMs: number }): Promise<Accepted>;
 	/** Takes the next conversation with waiting rows, people before background, for `leaseMs`. Counts an attempt. Null when nothing waits or every such conversation is leased. */

@@ -117,6 +117,21 @@ describe("a message from the page", () => {
 	});
 });
 
+describe("a message to a conversation that was deleted meanwhile", () => {
+	it("is refused, stores nothing, and takes no place from others", async () => {
+		const to = await start({ model: scripted([{ text: "here" }]), maxTurns: 1 });
+		const { id } = await to.gateway.createConversation("Boat", "web");
+		await answer(to, (await submit(to, id, "hi")).messageId);
+		// By somebody else: nobody here was told.
+		await to.store.conversations.remove(id);
+		for (let n = 0; n < 2; n++) await expect(submit(to, id, "still there?")).rejects.toMatchObject({ code: "conversation-not-found" });
+		expect(await to.store.messages.list(id, { limit: 10 })).toEqual([]);
+		expect(await to.store.turns.open(id)).toEqual([]);
+		const other = await to.gateway.createConversation("Shed", "web");
+		expect(await answer(to, (await submit(to, other.id, "hi")).messageId)).toMatchObject({ replyId: expect.any(String) });
+	});
+});
+
 describe("messages that come together", () => {
 	it("join the running turn at its next step", async () => {
 		const hold = gate();
