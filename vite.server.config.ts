@@ -15,17 +15,40 @@ function workers(): Record<string, string> {
 	return Object.fromEntries(files.map((file) => [basename(file, ".ts"), join("server", file)]));
 }
 
+/** The same text in ASCII: read faster, and held in half the memory, because one character beyond makes a whole file two bytes wide. */
+const ascii = (code: string) =>
+	code.replace(/(\\*)([^\0-\x7f])/g, (_, slashes: string, char: string) => {
+		// A backslash before it that escapes nothing would escape the one that is put there.
+		const before = slashes.length % 2 === 1 ? slashes.slice(1) : slashes;
+		return `${before}\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+	});
+
 /** What is built are scripts, in a package of modules: says so, and loads packages as scripts do, for a script that we compile has no import(). */
 const scripts: Plugin = {
 	name: "openlani-scripts",
-	renderChunk: (code) => code.replace(/\bimport\(("[^"./][^"]*")\)/g, "Promise.resolve().then(() => require($1))"),
-	generateBundle() {
+	generateBundle(_options, bundle) {
+		for (const chunk of Object.values(bundle)) {
+			if (chunk.type !== "chunk") continue;
+			if (/String\.raw`[^`]*[^\0-\x7f]/.test(chunk.code)) this.error(`${chunk.fileName}: String.raw with a character that is not ASCII`);
+			chunk.code = ascii(chunk.code.replace(/\bimport\(("[^"./][^"]*")\)/g, "Promise.resolve().then(() => require($1))"));
+		}
 		this.emitFile({ type: "asset", fileName: "package.json", source: '{ "type": "commonjs" }\n' });
 	},
 };
 
+/** Fastify loads HTTP/2 at every start. Nothing here serves it. */
+const withoutHttp2: Plugin = {
+	name: "openlani-without-http2",
+	transform(code, id) {
+		if (!id.endsWith("/fastify/lib/server.js")) return null;
+		const changed = code.replace("const http2 = require('node:http2')", "const http2 = {}");
+		if (changed === code) this.error("fastify loads http2 in another way than before");
+		return { code: changed, map: null };
+	},
+};
+
 export default defineConfig({
-	plugins: [scripts],
+	plugins: [withoutHttp2, scripts],
 	publicDir: false,
 	ssr: { target: "node", noExternal: true, external: EXTERNAL },
 	build: {

@@ -635,7 +635,6 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		url: `http://${displayHost(host)}:${address.port}`,
 		startedAt: new Date(startedAt).toISOString(),
 	});
-	fuse.start();
 	await observe.start();
 	const pruning = setInterval(() => {
 		void Promise.all([
@@ -646,11 +645,15 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	}, pruneEveryMs);
 	pruning.unref();
 	opened("pruning", pruning, clearInterval);
-	// What a first answer may need but a start must not wait for.
-	void prices.load();
-	void models.warm().catch((error: unknown) => log.warn("models.not-warm", { message: (error as Error).message }));
-	void tokens.load().catch((error: unknown) => log.warn("calibration.not-read", { message: (error as Error).message }));
-	void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
+	// What a first answer may need but a start must not wait for: loading blocks, so it begins when the start has been reported.
+	const after = setImmediate(() => {
+		fuse.start();
+		void prices.load();
+		void models.warm().catch((error: unknown) => log.warn("models.not-warm", { message: (error as Error).message }));
+		void tokens.load().catch((error: unknown) => log.warn("calibration.not-read", { message: (error as Error).message }));
+		void meter.ready().catch((error: unknown) => log.warn("meter.not-ready", { message: (error as Error).message }));
+	});
+	opened("what follows the start", after, clearImmediate);
 
 	let stopping: Promise<void> | null = null;
 	return {

@@ -6,7 +6,10 @@ import { version } from "./version.ts";
 const code = runProgram({
 	argv: process.argv.slice(2),
 	env: processVariables(),
-	stdin: process.stdin,
+	// Made by Node when it is first asked for; a daemon never does.
+	get stdin() {
+		return process.stdin;
+	},
 	stdout: process.stdout,
 	stderr: process.stderr,
 	version,

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { withProgress } from "./run.mjs";
 import { say } from "./say.mjs";
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 60_000;
 const TOKEN = "only-for-the-time-of-the-build";
 
 /** A model that calls a tool and then answers. */
