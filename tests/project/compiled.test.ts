@@ -2,8 +2,10 @@ import { spawnSync } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type RunningDaemon, startDaemonProcess } from "../helpers/daemon.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
