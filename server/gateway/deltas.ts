@@ -1,46 +1,24 @@
 import type { FilterStream } from "../safety/filter.ts";
 
-/**
- * Joins a model's small pieces into frames: the first goes at once, later ones together every `everyMs`. Everything passes
- * the filter's stream before it leaves.
- */
+/** A turn's text on its way to the page while it is streamed. Everything passes the filter's stream before it leaves; the model has joined small pieces. */
 export type Deltas = ReturnType<typeof createDeltas>;
 
-export function createDeltas(options: { filter(): FilterStream; send(text: string): void; everyMs?: number }) {
-	const everyMs = options.everyMs ?? 33;
+export function createDeltas(options: { filter(): FilterStream; send(text: string): void }) {
 	let stream = options.filter();
-	let waiting = "";
-	let timer: NodeJS.Timeout | null = null;
 
-	function send(): void {
-		timer = null;
-		if (waiting === "") return;
-		const text = waiting;
-		waiting = "";
-		options.send(text);
+	function say(text: string): void {
+		if (text !== "") options.send(text);
 	}
 
 	return {
-		push(text: string): void {
-			const passed = stream.push(text);
-			if (passed === "") return;
-			waiting += passed;
-			if (timer) return;
-			send();
-			timer = setTimeout(send, everyMs);
-		},
+		push: (text: string): void => say(stream.push(text)),
 		/** What was sent is void: begin again. */
 		restart(): void {
-			if (timer) clearTimeout(timer);
-			timer = null;
-			waiting = "";
 			stream = options.filter();
 		},
 		/** Sends the rest. */
 		end(): void {
-			waiting += stream.end();
-			if (timer) clearTimeout(timer);
-			send();
+			say(stream.end());
 			stream = options.filter();
 		},
 	};

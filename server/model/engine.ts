@@ -1,4 +1,5 @@
 /** One request from the first attempt to the last: keys, breakers, retries, fallback, and the meter around every attempt. */
+import { createBeat } from "./beat.ts";
 import type { Hosts } from "./breaker.ts";
 import { type Target, targetOf } from "./candidates.ts";
 import { DEMO_ID, type Demo } from "./demo/demo.ts";
@@ -70,6 +71,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	const { clock, ring, hosts, tokens, learned } = deps;
 	/** What came with calls and must be sent back with them. */
 	const extras = new Map<string, unknown>();
+	const beat = createBeat();
 	const quote = recently(JSON.stringify as (text: string) => string);
 
 	async function answer(
@@ -352,7 +354,8 @@ export function createEngine(deps: EngineDeps): Engine {
 	}
 
 	return {
-		stream: (request, list, signal, once = false) => eventStream(signal, (emit, halt) => answer(request, list, signal, once, emit, halt)),
+		stream: (request, list, signal, once = false) =>
+			eventStream(signal, (emit, halt) => answer(request, list, signal, once, emit, halt), beat),
 	};
 }
 

@@ -1,8 +1,6 @@
 /** A request's events as they are read: one queue between whoever makes them and the reader, however many calls lie between. */
+import type { Beat } from "./beat.ts";
 import type { ModelEvent } from "./model.ts";
-
-/** Text is handed on at once when none was for this long; what comes sooner is joined, because each event costs its reader more than its words. */
-const JOIN_MS = 40;
 
 /** Why a request need not go on: it was stopped, or nobody reads it any more. */
 export interface Halt {
@@ -42,16 +40,18 @@ export function haltOn(signal: AbortSignal): Halt & { halt(why: string): void; e
 
 /**
  * What `produce` emits, in order; it begins with the first read, and its failure is thrown after the events before it. A reader that goes
- * away halts it and waits for its end.
+ * away halts it and waits for its end. Text is handed on at once when none was since the last beat; what comes sooner is joined until the
+ * next one, because each event costs its reader more than its words.
  */
 export function eventStream(
 	signal: AbortSignal,
 	produce: (emit: Emit, halt: Halt) => Promise<void>,
-	joinMs = JOIN_MS,
+	beat: Beat,
 ): AsyncIterableIterator<ModelEvent> {
 	const ready: ModelEvent[] = [];
 	let joined: Extract<ModelEvent, { type: "text" | "reasoning" }> | null = null;
-	let pause: NodeJS.Timeout | null = null;
+	/** Not null: text waits for the next beat; ends the waiting. */
+	let pause: (() => void) | null = null;
 	let reader: { resolve(result: IteratorResult<ModelEvent>): void; reject(error: unknown): void } | null = null;
 	let running: Promise<void> | null = null;
 	let halt: ReturnType<typeof haltOn> | null = null;
@@ -77,25 +77,30 @@ export function eventStream(
 	}
 
 	function rest(): void {
-		pause = null;
-		if (!joined) return;
+		if (!joined) {
+			go();
+			return;
+		}
 		release();
-		pause = setTimeout(rest, joinMs);
 		answer();
+	}
+
+	function go(): void {
+		pause?.();
+		pause = null;
 	}
 
 	const emit: Emit = (event) => {
 		if (event.type === "text" || event.type === "reasoning") {
 			if (joined?.type === event.type) joined = { type: event.type, text: joined.text + event.text };
 			else {
-				if (joined && pause) clearTimeout(pause);
-				if (joined) pause = null;
+				if (joined) go();
 				release();
 				joined = event;
 			}
 			if (pause) return;
 			release();
-			pause = setTimeout(rest, joinMs);
+			pause = beat.listen(rest);
 		} else {
 			release();
 			ready.push(event);
@@ -113,8 +118,7 @@ export function eventStream(
 			failure = error;
 		}
 		halt.end();
-		if (pause) clearTimeout(pause);
-		pause = null;
+		go();
 		release();
 		answer();
 	}

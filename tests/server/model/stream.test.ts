@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { type Beat, createBeat } from "../../../server/model/beat.ts";
 import type { ModelEvent } from "../../../server/model/model.ts";
 import { type Emit, eventStream, type Halt } from "../../../server/model/stream.ts";
 
@@ -7,7 +8,7 @@ const restart: ModelEvent = { type: "restart", model: "m", reason: "r" };
 /** Longer than any test: what waits for it would hang. */
 const NEVER_MS = 1_000_000;
 
-function open(joinMs: number, signal = new AbortController().signal) {
+function open(joinMs: number | Beat, signal = new AbortController().signal) {
 	let emit: Emit = () => {};
 	let finish = (_error?: Error) => {};
 	let halt: Halt | null = null;
@@ -20,7 +21,7 @@ function open(joinMs: number, signal = new AbortController().signal) {
 				finish = (error) => (error ? reject(error) : resolve());
 			});
 		},
-		joinMs,
+		typeof joinMs === "number" ? createBeat(joinMs, joinMs) : joinMs,
 	);
 	return { stream, emit: (event: ModelEvent) => emit(event), finish: (error?: Error) => finish(error), why: () => halt?.why ?? null };
 }
@@ -49,6 +50,71 @@ describe("a request's events", () => {
 		one.finish();
 		expect((await second).value).toEqual(text("bcd"));
 		expect((await one.stream.next()).done).toBe(true);
+	});
+
+	it("wait for a beat only as long as every beat brings some", async () => {
+		const listeners = new Set<() => void>();
+		const beat = () => {
+			for (const listener of listeners) listener();
+		};
+		const one = open({
+			listen: (listener) => {
+				listeners.add(listener);
+				return () => listeners.delete(listener);
+			},
+		});
+		const read = async () => (await one.stream.next()).value;
+		const first = read();
+		one.emit(text("a"));
+		expect(await first).toEqual(text("a"));
+		for (const piece of ["b", "c"]) {
+			const next = read();
+			one.emit(text(piece));
+			beat();
+			expect(await next).toEqual(text(piece));
+		}
+		beat();
+		expect(listeners.size).toBe(0);
+		const last = read();
+		one.emit(text("d"));
+		expect(await last).toEqual(text("d"));
+		one.finish();
+		expect((await one.stream.next()).done).toBe(true);
+		expect(listeners.size).toBe(0);
+	});
+
+	it("hear beat after beat", async () => {
+		const beat = createBeat(2, 2);
+		let beats = 0;
+		await new Promise<void>((resolve) => {
+			const leave = beat.listen(() => {
+				if (++beats < 3) return;
+				leave();
+				resolve();
+			});
+		});
+		expect(beats).toBe(3);
+	});
+
+	it("of several streams wait for one beat, which goes on as long as somebody listens", async () => {
+		const beat = createBeat(5, 5);
+		const order: string[] = [];
+		const heard = (name: string) =>
+			new Promise<() => void>((resolve) => {
+				const leave = beat.listen(() => {
+					order.push(name);
+					resolve(leave);
+				});
+			});
+		const [leaveFirst, leaveSecond] = await Promise.all([heard("a"), heard("b")]);
+		expect(order).toEqual(["a", "b"]);
+		leaveFirst();
+		await heard("c").then((leave) => leave());
+		leaveSecond();
+		expect(order.slice(-2)).toEqual(["b", "c"]);
+		await heard("d").then((leave) => leave());
+		expect(order.at(-1)).toBe("d");
+		expect(order.filter((name) => name === "a")).toHaveLength(1);
 	});
 
 	it("wait no longer than the time for joining", async () => {
