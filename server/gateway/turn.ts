@@ -243,7 +243,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			filter: () => options.filter.stream(options.profile(claim)),
 			send: (text) => bus.publish({ type: "delta", ...at, text }),
 		});
-		const ended = anyOf([lane.stop.signal, lane.leave]);
+		let ended = null as ReturnType<typeof anyOf> | null;
 		const journal = createJournal({
 			store,
 			turnId: claim.turn.id,
@@ -252,7 +252,11 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			clock,
 			newId,
 			...options.journal,
-			signal: ended.signal,
+			// Made when a disk has to be waited for: most turns never do.
+			get signal() {
+				ended ??= anyOf([lane.stop.signal, lane.leave]);
+				return ended.signal;
+			},
 			onWait: (error) => log.error("turn.step-not-stored", { ...at, error: (error as Error).message }),
 			onOutbox: options.kickDelivery,
 			onJoined: (messages) => said.push(...messages),
@@ -289,7 +293,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			return { outcome, step: journal.lastWord() };
 		} finally {
 			deltas.end();
-			ended.end();
+			ended?.end();
 		}
 	}
 
