@@ -10,12 +10,11 @@ let bodies: string[] = [];
 // Not strict: checking what is sent is the tests' business and would cost the time that is to be measured.
 const server = await startFakeOpenAI({ record: false, strict: false });
 server.otherwise((request) => {
-	// What was said, not the block of memories behind it.
-	const texts = (request.body.messages as { role: string; content: unknown }[]).flatMap(({ role, content }) =>
-		role === "user" ? [String(content)] : [],
+	// What was said and done, not the block of memories behind it.
+	const talk = (request.body.messages as { role: string; content: unknown }[]).filter(
+		({ role, content }) => role !== "user" || !String(content).startsWith("<"),
 	);
-	const lastUser = texts.findLast((text) => !text.startsWith("<")) ?? request.lastUser;
-	if (noting === "bodies") bodies.push(request.raw);
+	const lastUser = String(talk.findLast(({ role }) => role === "user")?.content ?? "");
 	// What memory compresses beside them holds the texts of many messages: it is no call for any of them.
 	if (noting === "times" && lastUser.length < 400) {
 		const entry = { arrivedAt: now(), endedAt: Number.NaN, lastUser: lastUser.slice(-200) };
@@ -24,7 +23,7 @@ server.otherwise((request) => {
 			entry.endedAt = now();
 		});
 	}
-	if (lastUser.includes(ASKS.tool) && request.lastTool === null) return { calls: [{ name: "now", arguments: {} }] };
+	if (lastUser.includes(ASKS.tool) && talk.at(-1)?.role !== "tool") return { calls: [{ name: "now", arguments: {} }] };
 	if (lastUser.includes(ASKS.slow)) return { text: Array.from({ length: SLOW.tokens }, (_, n) => `token${n} `), betweenMs: SLOW.everyMs };
 	return { text: REPLY };
 });
