@@ -26,6 +26,8 @@ const most = 64;
 export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): Write {
 	const queue: Job[] = [];
 	let working = false;
+	/** Jobs of the last transaction. */
+	let company = 1;
 	// One for all transactions: made in each of them it would hold their jobs, and a collection of the young heap keeps whatever a weak map leads to.
 	const inside: Direct = { prepare, busy: () => false };
 
@@ -70,6 +72,7 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 	/** While the connection is held, nobody else's statement can slip into the open transaction. */
 	async function work(): Promise<void> {
 		const jobs = queue.splice(0, most);
+		company = jobs.length;
 		try {
 			await db.connection().execute(async (connection) => {
 				const trx = connection as Transaction<Database>;
@@ -87,8 +90,9 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 	function begin(): void {
 		if (working) return;
 		working = true;
-		// One round of the event loop lets everyone who is ready come along.
-		setImmediate(() => void work());
+		// Where many write, one round of the event loop lets everyone who is ready come along; a job that came alone is not held up for that.
+		if (company > 1) setImmediate(() => void work());
+		else queueMicrotask(() => void work());
 	}
 
 	return (job) =>
