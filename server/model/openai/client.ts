@@ -272,11 +272,6 @@ function take(frames: Frame[], collector: Collector): { text: string; reasoning:
 	let reasoning = "";
 	for (const frame of frames) {
 		if (frame.type === "broken") throw new ModelError("protocol", `the server sent ${frame.what}`);
-		if (frame.type === "words") {
-			collector.words(frame.text);
-			text += frame.text;
-			continue;
-		}
 		if (frame.type === "done") {
 			collector.done();
 			return { text, reasoning, done: true };

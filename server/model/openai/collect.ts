@@ -24,8 +24,6 @@ export interface Collected {
 export interface Collector {
 	/** Takes one parsed chunk; answers the text it brought. Throws `StreamError` for an error object, `ModelError` when the answer has no end. */
 	add(chunk: unknown): Delta;
-	/** Takes text that chunks brought and nothing else. */
-	words(text: string): void;
 	/** `[DONE]` came. */
 	done(): void;
 	/** True once `[DONE]` came. */
@@ -70,11 +68,6 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 	let ended = false;
 	let started = false;
 	let chars = 0;
-
-	function count(more: number): void {
-		chars += more;
-		if (chars > MOST_CHARS) throw new ModelError("protocol", "the server sent an answer that is too large");
-	}
 
 	function toolCall(raw: unknown, whole: boolean): void {
 		if (!isObject(raw)) return;
@@ -148,13 +141,10 @@ export function createCollector(known: { has(name: string): boolean }): Collecto
 				// Old completion servers.
 				if (!part && typeof choice.text === "string") delta.text += choice.text;
 			}
-			count(delta.text.length + delta.reasoning.length);
+			chars += delta.text.length + delta.reasoning.length;
+			if (chars > MOST_CHARS) throw new ModelError("protocol", "the server sent an answer that is too large");
 			if (delta.text !== "" || delta.reasoning !== "" || calls.length > 0 || finish !== null) started = true;
 			return delta;
-		},
-		words(text) {
-			count(text.length);
-			started = true;
 		},
 		done: () => {
 			ended = true;
@@ -233,21 +223,21 @@ function readContent(content: unknown): { text: string; reasoning: string } {
 /** More than any request can have: a number beyond it is a fault of the server and would use up the day's budget. */
 const MOST_TOKENS = 50_000_000;
 
-const countOf = (value: unknown): number => (typeof value === "number" && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0);
+const count = (value: unknown): number => (typeof value === "number" && value > 0 && value <= MOST_TOKENS ? Math.round(value) : 0);
 
 /** Null when it says nothing usable: absent, or all zero. */
 export function readUsage(raw: unknown): RawUsage | null {
 	if (!isObject(raw)) return null;
 	const prompt = isObject(raw.prompt_tokens_details) ? raw.prompt_tokens_details : {};
 	const completion = isObject(raw.completion_tokens_details) ? raw.completion_tokens_details : {};
-	const hit = countOf(raw.prompt_cache_hit_tokens);
-	const input = countOf(raw.prompt_tokens) || countOf(raw.input_tokens) || hit + countOf(raw.prompt_cache_miss_tokens);
-	const output = countOf(raw.completion_tokens) || countOf(raw.output_tokens);
+	const hit = count(raw.prompt_cache_hit_tokens);
+	const input = count(raw.prompt_tokens) || count(raw.input_tokens) || hit + count(raw.prompt_cache_miss_tokens);
+	const output = count(raw.completion_tokens) || count(raw.output_tokens);
 	if (input === 0 && output === 0) return null;
 	return {
 		inputTokens: input,
-		cachedTokens: Math.min(input, countOf(prompt.cached_tokens) || hit || countOf(raw.cached_tokens)),
+		cachedTokens: Math.min(input, count(prompt.cached_tokens) || hit || count(raw.cached_tokens)),
 		outputTokens: output,
-		reasoningTokens: Math.min(output, countOf(completion.reasoning_tokens)),
+		reasoningTokens: Math.min(output, count(completion.reasoning_tokens)),
 	};
 }

@@ -1,13 +1,7 @@
 /** Reads a response body that should be server-sent events, whatever it turns out to be. */
 import { StringDecoder } from "node:string_decoder";
-import { createAlike } from "./alike.ts";
 
-export type Frame =
-	| { type: "data"; value: unknown }
-	/** Text of one event or several that bring nothing else. */
-	| { type: "words"; text: string }
-	| { type: "done" }
-	| { type: "broken"; what: string };
+export type Frame = { type: "data"; value: unknown } | { type: "done" } | { type: "broken"; what: string };
 
 export interface BodyReader {
 	push(bytes: Buffer): Frame[];
@@ -32,7 +26,6 @@ export function createBodyReader(): BodyReader {
 	let kind: "unknown" | "events" | "document" = "unknown";
 	/** Data lines that did not parse alone: JSON may be spread over several lines of one event. */
 	let open = "";
-	const alike = createAlike();
 
 	function join(last: string): void {
 		rest = pieces.length === 0 ? rest + last : rest + pieces.join("") + last;
@@ -44,20 +37,7 @@ export function createBodyReader(): BodyReader {
 		const frames: Frame[] = [];
 		let from = 0;
 		let carriage = rest.indexOf("\r");
-		let words = "";
-		const say = () => {
-			if (words !== "") frames.push({ type: "words", text: words });
-			words = "";
-		};
 		for (;;) {
-			const known = open === "" ? alike.read(rest, from) : null;
-			if (known) {
-				words += known.words;
-				from = known.next;
-				// The blank line behind it.
-				if (rest[from] === "\n") from++;
-				continue;
-			}
 			const feed = rest.indexOf("\n", from);
 			if (carriage >= 0 && carriage < from) carriage = rest.indexOf("\r", from);
 			let end = feed;
@@ -65,44 +45,40 @@ export function createBodyReader(): BodyReader {
 			if (end < 0) break;
 			// A CR at the very end may be half of a CRLF.
 			if (rest[end] === "\r" && end === rest.length - 1 && !final) break;
-			const next = end + (rest[end] === "\r" && rest[end + 1] === "\n" ? 2 : 1);
-			say();
-			const parsed = line(rest.slice(from, end), frames);
-			if (parsed !== undefined) alike.learn(rest.slice(from, next), parsed);
-			from = next;
+			line(rest.slice(from, end), frames);
+			from = end + (rest[end] === "\r" && rest[end + 1] === "\n" ? 2 : 1);
 		}
-		say();
 		rest = from === 0 ? rest : rest.slice(from);
 		return frames;
 	}
 
-	/** Answers what a whole event in one line was parsed to. */
-	function line(text: string, frames: Frame[]): unknown {
+	function line(text: string, frames: Frame[]): void {
 		if (text === "") {
 			if (open !== "") frames.push({ type: "broken", what: "an event that is not JSON" });
 			open = "";
-			return undefined;
+			return;
 		}
-		// A JSON error that a proxy wrote into the middle of the stream.
-		if (!text.startsWith("data:")) return text[0] === "{" ? parse(text, frames) : undefined;
+		if (!text.startsWith("data:")) {
+			// A JSON error that a proxy wrote into the middle of the stream.
+			if (text[0] === "{") parse(text, frames);
+			return;
+		}
 		const data = text.slice(text[5] === " " ? 6 : 5).trim();
-		if (data === "") return undefined;
-		if (data !== "[DONE]") return parse(data, frames);
-		frames.push({ type: "done" });
-		return undefined;
+		if (data === "") return;
+		if (data === "[DONE]") {
+			frames.push({ type: "done" });
+			return;
+		}
+		parse(data, frames);
 	}
 
-	function parse(data: string, frames: Frame[]): unknown {
+	function parse(data: string, frames: Frame[]): void {
 		const text = open === "" ? data : `${open}\n${data}`;
 		try {
-			const value: unknown = JSON.parse(text);
-			frames.push({ type: "data", value });
-			const whole = open === "";
+			frames.push({ type: "data", value: JSON.parse(text) });
 			open = "";
-			return whole ? value : undefined;
 		} catch {
 			open = text;
-			return undefined;
 		}
 	}
 
