@@ -62,11 +62,12 @@ export function secretTexts(value: unknown, path: Path = []): string[] {
 
 /**
  * `value` with every masked text replaced by what is kept in `kept`: at the same place, entries of lists found by their id
- * first, keys in lists found by what they look like. What stands for nothing is named in `lost`.
+ * first, keys in lists found by what they look like. What stands for nothing is named in `lost`, and so is a secret whose entry speaks
+ * to another server now (`moved`): it was entered for the one before.
  */
-export function restoreSecrets(value: unknown, kept: unknown, lost: Path[], path: Path = []): unknown {
+export function restoreSecrets(value: unknown, kept: unknown, lost: Path[], path: Path = [], moved = false): unknown {
 	if (typeof value === "string") {
-		if (typeof kept === "string" && value === shown(kept, path)) return kept;
+		if (typeof kept === "string" && value === (moved ? kept : shown(kept, path))) return kept;
 		if ((isMasked(value) && isSecretPath(path)) || inAddress.exec(value)?.[2] === "********") lost.push(path);
 		return value;
 	}
@@ -76,12 +77,22 @@ export function restoreSecrets(value: unknown, kept: unknown, lost: Path[], path
 		return value.map((child, index) => {
 			const match = counterpart(child, before, index, free, path, value);
 			free.delete(match);
-			return restoreSecrets(child, before[match], lost, [...path, index]);
+			return restoreSecrets(child, before[match], lost, [...path, index], moved);
 		});
 	}
 	if (!isPlain(value)) return value;
 	const before: Plain = isPlain(kept) ? kept : {};
-	return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, restoreSecrets(child, before[key], lost, [...path, key])]));
+	const elsewhere = moved || (isPlain(kept) && addressOf(value) !== addressOf(kept));
+	return Object.fromEntries(
+		Object.entries(value).map(([key, child]) => [key, restoreSecrets(child, before[key], lost, [...path, key], elsewhere)]),
+	);
+}
+
+/** Who gets to see an entry's secrets: its server, else the provider or program that stands for one; null where an entry names none. */
+function addressOf(entry: Plain): string | null {
+	const address = [entry.baseUrl, entry.url, entry.host].find((one) => typeof one === "string");
+	if (typeof address === "string") return URL.canParse(address) ? new URL(address).host : address;
+	return [entry.provider, entry.command].find((one) => typeof one === "string") ?? null;
 }
 
 /** Index of the kept entry that a shown one stands for. */

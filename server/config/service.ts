@@ -26,6 +26,8 @@ export interface ConfigLog {
 /** `changed`: dotted keys that differ; `restartNeeded`: those of them that wait for a restart. */
 export type ConfigListener = (current: Config, previous: Config, change: { changed: string[]; restartNeeded: string[] }) => void;
 
+const lostSecret = "is masked, and no value is kept for it (one is kept only for the server that it was entered for): enter it anew";
+
 export interface ConfigService extends ConfigDoor {
 	/** The configuration in force. Handed out as a whole: a change makes a new object, never alters this one. */
 	current(): Config;
@@ -191,10 +193,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		const shownBefore = inForce.shown;
 		const lost: Path[] = [];
 		const wished = restoreSecrets(wish(maskSecrets(shownBefore) as Plain), shownBefore, lost) as Plain;
-		if (lost.length > 0)
-			throw new ConfigInvalid(
-				lost.map((at) => ({ key: keyOf(at), line: null, message: "is masked, and no kept value belongs to it: enter it anew" })),
-			);
+		if (lost.length > 0) throw new ConfigInvalid(lost.map((at) => ({ key: keyOf(at), line: null, message: lostSecret })));
 		const after = layEntryDefaults(heartbeatAsSection(wished)) as Plain;
 		if (changedPaths(shownBefore, after).length === 0) return { restartNeeded: [] };
 
@@ -255,10 +254,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		resolveModel(entry) {
 			const lost: Path[] = [];
 			const restored = restoreSecrets({ models: [entry] }, { models: sameEntryFirst(inForce.shown.models, entry.id) }, lost) as Plain;
-			if (lost.length > 0)
-				throw new ConfigInvalid(
-					lost.map((at) => ({ key: keyOf(at), line: null, message: "is masked, and no kept value belongs to it: enter it anew" })),
-				);
+			if (lost.length > 0) throw new ConfigInvalid(lost.map((at) => ({ key: keyOf(at), line: null, message: lostSecret })));
 			const unset: Unset[] = [];
 			const expanded = expandVariables(restored, environment.lookup, unset);
 			if (unset.length > 0)

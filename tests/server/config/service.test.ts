@@ -171,6 +171,36 @@ describe("reading and writing", () => {
 		expect(await content()).toContain("# A");
 		await expect(service.set({ models: [{ id: "z", provider: "xai", model: "m", apiKeys: ["********9999"] }] })).rejects.toThrow(/masked/);
 	});
+	it("sends a kept key to no other server than the one it was entered for", async () => {
+		await home.write(
+			"models: [{ id: a, provider: custom, model: m, baseUrl: 'https://one.example/v1', apiKeys: [secret-key-number-aaaa] }]\nmcp: { servers: { notes: { url: 'https://notes.example/mcp', headers: { Authorization: Bearer-secret-number-bbbb } } } }\n",
+		);
+		const service = await home.service();
+		const text = await content();
+		const shown = () => json(service.read());
+		const moved = shown();
+		moved.models[0].baseUrl = "https://two.example/v1";
+		const refusal = await service.write(moved).catch((error: unknown) => error);
+		expect((refusal as ConfigInvalid).errors).toMatchObject([
+			{ key: "models[0].apiKeys[0]", message: expect.stringContaining("enter it anew") },
+		]);
+		expect(() => service.resolveModel(moved.models[0])).toThrow(/enter it anew/);
+		const provider = shown();
+		Object.assign(provider.models[0], { provider: "xai", baseUrl: null });
+		await expect(service.write(provider)).rejects.toThrow(/enter it anew/);
+		const notes = shown();
+		notes.mcp.servers.notes.url = "https://other.example/mcp";
+		await expect(service.write(notes)).rejects.toThrow(/enter it anew/);
+		expect(await content()).toBe(text);
+		// Another path of the same server, or a key that is entered with the address, is no move.
+		const path = shown();
+		path.models[0].baseUrl = "https://one.example/v2";
+		await service.write(path);
+		const anew = shown();
+		Object.assign(anew.models[0], { baseUrl: "https://two.example/v1", apiKeys: ["secret-key-number-cccc"] });
+		await service.write(anew);
+		expect(service.current().models[0]).toMatchObject({ baseUrl: "https://two.example/v1", apiKeys: ["secret-key-number-cccc"] });
+	});
 	it("refuses a bad value, by key, and writes nothing", async () => {
 		await home.write("agent: { maxSteps: 3 }\n");
 		const service = await home.service();

@@ -27,6 +27,8 @@ export function ModelDialog({ config, model, onClose }: { config: Config; model:
 	);
 	const providers = setup.data?.providers ?? [];
 	const taken = others.includes(id.trim());
+	// A kept key goes to no other server than the one it was entered for.
+	const keptKeys = model && sameServer(draft, model) ? (model.apiKeys ?? []) : [];
 	const entry =
 		id.trim() === "" || taken
 			? null
@@ -34,7 +36,7 @@ export function ModelDialog({ config, model, onClose }: { config: Config; model:
 					draft,
 					id.trim(),
 					providers.find((one) => one.id === draft.provider),
-					model?.apiKeys,
+					keptKeys,
 				);
 	const testable = draft.key.trim() === "" && model ? (sameAs(draft, model) ? { id: model.id } : null) : entry;
 	return (
@@ -65,7 +67,7 @@ export function ModelDialog({ config, model, onClose }: { config: Config; model:
 					providers={providers}
 					draft={draft}
 					onChange={setDraft}
-					hasKey={(model?.apiKeys?.length ?? 0) > 0}
+					hasKey={keptKeys.length > 0}
 					knownModels={setup.data.detected.filter((one) => one.provider === draft.provider).flatMap((one) => one.models)}
 				/>
 			) : setup.error ? (
@@ -81,6 +83,11 @@ export function ModelDialog({ config, model, onClose }: { config: Config; model:
 			)}
 		</Dialog>
 	);
+}
+
+function sameServer(draft: ModelDraft, model: ConfigModel): boolean {
+	const [now, before] = [draft.baseUrl.trim(), model.baseUrl ?? ""].map((url) => (URL.canParse(url) ? new URL(url).host : url));
+	return draft.provider === model.provider && now === before;
 }
 
 /** Nothing that decides where a request goes was changed: then the stored entry, with its key, can be tested. */
