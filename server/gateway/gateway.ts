@@ -10,6 +10,7 @@ import { createDelivery } from "./delivery.ts";
 import { createEarlyRecall } from "./early.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
+import { createPlaces } from "./places.ts";
 import { sentence } from "./sentences.ts";
 import { createTurnRunner, type TurnRunnerOptions } from "./turn.ts";
 import { createWaiters } from "./waiters.ts";
@@ -66,7 +67,6 @@ export interface Gateway extends GatewayDoor {
 	}): Promise<{ messageId: string; turnId: string }>;
 }
 
-const placesKept = 1_000;
 /** How long a stopped turn may take to end before `stop` answers all the same. */
 const stopWaitMs = 1_000;
 
@@ -76,8 +76,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 	const waiters = createWaiters();
 	/** Replies without tools that have not been shown yet, by outbox id. */
 	const fresh = new Map<string, MessageRow>();
-	/** Conversations that were written to. Where a message goes never changes, and storing it notices when the conversation is gone. */
-	const places = new Map<string, ConversationRow>();
+	const places = createPlaces({ store, bus, clock, newId, present: options.present.conversation });
 	/** Messages that take others back are stored one after the other in each conversation. */
 	const takingBack = new Map<string, Promise<unknown>>();
 	let closing = false;
@@ -186,7 +185,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		const room = message.origin === "human" ? lanes.room() : null;
 		const accepted = await store.inbox.accept(inbound, room?.start).catch((error: unknown) => {
 			room?.giveBack();
-			places.delete(conversation.id);
+			places.forget(conversation.id);
 			if (error instanceof ConversationGone) throw new GatewayError("conversation-not-found", error.message);
 			throw error;
 		});
@@ -203,28 +202,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 			bus.publish({ type: "message", conversation: conversation.id, message: options.present.plain(accepted.message) });
 			if (claim) room?.begin(claim);
 			else lanes.kick();
-			if (conversation.title === "") await showTitle(conversation.id);
+			if (conversation.title === "") await places.titled(conversation.id);
 		}
 		await store.durable();
 		return { messageId, turnId, duplicate };
-	}
-
-	async function placeOf(conversationId: string): Promise<ConversationRow> {
-		const known = places.get(conversationId);
-		if (known) return known;
-		const row = await store.conversations.get(conversationId);
-		if (!row) throw new GatewayError("conversation-not-found", `there is no conversation ${conversationId}`);
-		// Without a title it is looked at again: its first message gives it one.
-		if (row.title === "") return row;
-		if (places.size >= placesKept) places.delete(places.keys().next().value as string);
-		places.set(conversationId, row);
-		return row;
-	}
-
-	/** A conversation's first message has given it its title. */
-	async function showTitle(conversationId: string): Promise<void> {
-		const row = await store.conversations.get(conversationId);
-		if (row) bus.publish(options.present.conversation(row, "changed"));
 	}
 
 	async function carriedBy(outboxId: string): Promise<MessageRow | null> {
@@ -240,40 +221,6 @@ export function createGateway(options: GatewayOptions): Gateway {
 				return wanted.name ? { ...attachment, name: wanted.name } : attachment;
 			}),
 		);
-	}
-
-	async function place(message: InboundMessage, identity: Identity): Promise<ConversationRow> {
-		const { address, group, sender } = message;
-		const known = await store.conversations.byAddress(address.channel, address.account, address.conversation);
-		if (known) return known;
-		const { replyTo: _replyTo, replyToAt: _replyToAt, ...home } = address;
-		const row = await store.conversations.create({
-			id: newId(),
-			title: group?.title ?? sender.name,
-			titled: true,
-			channel: address.channel,
-			address: home,
-			personId: identity.personId,
-			groupId: identity.groupId,
-			at: clock.now(),
-		});
-		bus.publish(options.present.conversation(row));
-		return row;
-	}
-
-	async function createWeb(id: string, title: string, address: Address): Promise<ConversationRow> {
-		const row = await store.conversations.create({
-			id,
-			title,
-			titled: title !== "",
-			channel: address.channel,
-			address,
-			personId: master.personId,
-			groupId: null,
-			at: clock.now(),
-		});
-		if (row.id === id) bus.publish(options.present.conversation(row));
-		return row;
 	}
 
 	async function halt(lane: RunningLane): Promise<void> {
@@ -314,7 +261,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 	return {
 		async submit(submission) {
 			if (closing) throw new GatewayError("stopping", "the service is stopping; send it again in a moment");
-			const conversation = await placeOf(submission.conversationId);
+			const conversation = await places.of(submission.conversationId);
 			if (submission.text.trim() === "" && submission.attachments.length === 0)
 				throw new GatewayError("empty-message", "the message has neither text nor attachments");
 			const attachments = await attachmentsOf(submission.attachments);
@@ -370,7 +317,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		async accept(channelId, message) {
 			if (closing) throw new GatewayError("stopping", "the service is stopping");
 			const identity = await identify(store.people, message, options.policy(channelId));
-			const conversation = await place(message, identity);
+			const conversation = await places.at(message, identity);
 			const attachments = [];
 			for (const one of message.attachments)
 				attachments.push({ ...(await store.assets.put(one.data, { name: one.name, mimeType: one.mimeType })), kind: one.kind });
@@ -406,19 +353,13 @@ export function createGateway(options: GatewayOptions): Gateway {
 		stop,
 
 		async createConversation(title, channel) {
-			const id = newId();
-			// The page, the API and the command line are one channel; `account` tells them apart in lists.
-			const row = await createWeb(id, title ?? "", {
-				channel: "web",
-				account: "default",
-				conversation: channel === "web" ? id : `${channel}:${id}`,
-			});
-			return { id: row.id };
+			const { id } = await places.create(title ?? "", channel);
+			return { id };
 		},
 
 		async namedConversation(name) {
-			const known = await store.conversations.byAddress("web", "default", `api:${name}`);
-			return { id: (known ?? (await createWeb(newId(), name, { channel: "web", account: "default", conversation: `api:${name}` }))).id };
+			const { id } = await places.named(name);
+			return { id };
 		},
 
 		async removeConversation(id) {
@@ -427,7 +368,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 			await stop(id);
 			// Events on their way to the table would come after the rest has gone.
 			await bus.flush();
-			places.delete(id);
+			places.forget(id);
 			const removed = await store.conversations.remove(id);
 			if (removed) {
 				// An answer on its way went with the rest: nobody will see it leave.
