@@ -17,6 +17,8 @@ interface Job {
 
 /** Most jobs of one transaction: nobody waits long for strangers. */
 const most = 64;
+/** Transactions in a row that begin without a round of the event loop: writes that follow each other must not keep everything else waiting. */
+const mostHurried = 16;
 
 /**
  * Group commit: what many turns want written in the same moment shares one transaction. A commit costs more than most of our
@@ -28,6 +30,7 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 	let working = false;
 	/** Jobs of the last transaction. */
 	let company = 1;
+	let hurried = 0;
 	// One for all transactions: made in each of them it would hold their jobs, and a collection of the young heap keeps whatever a weak map leads to.
 	const inside: Direct = { prepare, busy: () => false };
 
@@ -91,8 +94,12 @@ export function createWriter(db: Kysely<Database>, prepare: Direct["prepare"]): 
 		if (working) return;
 		working = true;
 		// Where many write, one round of the event loop lets everyone who is ready come along; a job that came alone is not held up for that.
-		if (company > 1) setImmediate(() => void work());
-		else queueMicrotask(() => void work());
+		if (company === 1 && ++hurried <= mostHurried) {
+			queueMicrotask(() => void work());
+			return;
+		}
+		hurried = 0;
+		setImmediate(() => void work());
 	}
 
 	return (job) =>
