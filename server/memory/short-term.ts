@@ -229,18 +229,21 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 	/** What a person edited and sent again, or had answered anew, is no part of the conversation any more. */
 	async function takeBack(place: Place): Promise<void> {
 		if (!place.doubted) return;
-		place.doubted = false;
-		const gone = await store.supersededExchanges(place.rows.map((row) => row.exchange.id)).catch((error: unknown) => {
-			place.doubted = true;
-			throw error;
+		// In turn: of what is being remembered in this moment, either its writer or we must see that it was taken back.
+		const gone = await inTurn(place, async () => {
+			place.doubted = false;
+			try {
+				const found = await store.supersededExchanges(place.rows.map((row) => row.exchange.id));
+				if (found.length === 0) return false;
+				await store.setExchanges(found, { state: "gone" });
+				place.rows = place.rows.filter((row) => !found.includes(row.exchange.id));
+				return true;
+			} catch (error) {
+				place.doubted = true;
+				throw error;
+			}
 		});
-		if (gone.length === 0) return;
-		await inTurn(place, async () => {
-			await store.setExchanges(gone, { state: "gone" });
-			place.rows = place.rows.filter((row) => !gone.includes(row.exchange.id));
-			place.dirty = true;
-		});
-		soon(place);
+		if (gone) soon(place);
 	}
 
 	/** Sets the oldest exchanges apart for compression, four at a time, until the rest fits the window. */

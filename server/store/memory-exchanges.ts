@@ -61,13 +61,16 @@ export function memoryExchanges(
 			const made = await write((trx) =>
 				run(
 					trx,
-					"insert into memory_exchanges (id, conversation_id, owner, audience, at, body, state) values (?, ?, ?, ?, ?, ?, 'new') on conflict (id) do nothing",
+					// What was taken back before it came to be remembered never is.
+					`insert into memory_exchanges (id, conversation_id, owner, audience, at, body, state) select ?, ?, ?, ?, ?, ?, 'new'
+						where not exists (select 1 from messages where turn_id = ? and superseded = 1) on conflict (id) do nothing`,
 					row.exchange.id,
 					row.conversationId,
 					row.owner,
 					row.audience,
 					row.exchange.at,
 					clean(JSON.stringify(row.exchange)),
+					row.exchange.id,
 				),
 			);
 			return made > 0;

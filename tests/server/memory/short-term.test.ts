@@ -76,6 +76,49 @@ describe("the window of exchanges", () => {
 		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);
 	});
 
+	it("leaves out what was taken back before it came to be remembered", async () => {
+		const test = await make();
+		await test.memory.remember(privately(), exchange(1, "text 1"));
+		test.db.raw
+			.prepare(
+				"insert into messages (id, conversation_id, role, text, at, origin, turn_id, attachments, notes, superseded) values ('m2', 'c1', 'user', 'x', 1, 'human', 'e2', '[]', '[]', 1)",
+			)
+			.run();
+		test.memory.takenBack("c1");
+		// The turn that answers anew looks at the talk first; what the old one said is remembered behind it.
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e1"]);
+		await test.memory.remember(privately(), exchange(2, "text 2"));
+		expect((await test.memory.history(privately())).map((one) => one.id)).toEqual(["e1"]);
+		await test.memory.settled();
+		expect(JSON.parse(await file(test, "conversations/c1/Memory.json"))).toHaveLength(1);
+	});
+
+	it("leaves out what is taken back while it is being remembered", async () => {
+		const test = await make();
+		const supersede = () => {
+			test.db.raw
+				.prepare(
+					"insert into messages (id, conversation_id, role, text, at, origin, turn_id, attachments, notes, superseded) values ('m1', 'c1', 'user', 'x', 1, 'human', 'e1', '[]', '[]', 1)",
+				)
+				.run();
+			test.memory.takenBack("c1");
+		};
+		expect(await test.memory.history(privately())).toEqual([]);
+		const { addExchange } = test.store;
+		let seen: Promise<unknown> = Promise.resolve();
+		test.store.addExchange = async (row) => {
+			const made = await addExchange(row);
+			supersede();
+			seen = test.memory.history(privately());
+			await new Promise((resolve) => setImmediate(resolve));
+			return made;
+		};
+		await test.memory.remember(privately(), exchange(1, "text 1"));
+		test.store.addExchange = addExchange;
+		expect(await seen).toEqual([]);
+		expect(await test.memory.history(privately())).toEqual([]);
+	});
+
 	it("takes from the message log what a crash kept from being remembered", async () => {
 		const test = await make();
 		await test.memory.remember(privately(), exchange(1, "one"));
