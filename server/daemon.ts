@@ -148,7 +148,20 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const calendar = createCalendar(() => settings().timezone);
 	const store = opened(
 		"store",
-		await openStore({ file: workspace.paths.database, assetsDir: workspace.paths.assets, clock, newId, dayOf: calendar.dayOf }),
+		await openStore({
+			file: workspace.paths.database,
+			assetsDir: workspace.paths.assets,
+			clock,
+			newId,
+			dayOf: calendar.dayOf,
+			onMigrate: ({ from, to, bytes }) =>
+				log.info("store.migrating", {
+					from,
+					to,
+					bytes,
+					message: "the database is brought up to date; a large one takes a minute, and a copy of it as it was is kept for a month",
+				}),
+		}),
 		(it) => it.close(),
 	);
 	const { problem } = await store.health();

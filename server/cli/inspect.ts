@@ -96,7 +96,7 @@ async function gather(io: Io, config: ConfigService) {
 async function fromStore(file: string, assetsDir: string): Promise<{ turns: TurnLine[]; conversations: number }> {
 	const { openStore } = await import("../store/open.ts");
 	const { v7: newId } = await import("uuid");
-	const store = await openStore({ file, assetsDir, clock: { now: () => Date.now() }, newId });
+	const store = await openStore({ file, assetsDir, clock: { now: () => Date.now() }, newId, asItIs: true });
 	try {
 		const rows = await store.turns.list({ limit: 10 });
 		const turns = rows.map(({ id, state, origin, model, startedAt, error }) => ({

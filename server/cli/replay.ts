@@ -13,9 +13,9 @@ import { createMeter } from "../observe/meter.ts";
 import { compare, NotReplayable, replay, type StoredTurn, type Transcript, transcriptOf } from "../observe/replay.ts";
 import { createFuse } from "../safety/fuse.ts";
 import { createRedactor } from "../safety/redact.ts";
-import { openStore } from "../store/open.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, note, print, say } from "./command.ts";
+import { openToLook } from "./look.ts";
 
 const differs = 3;
 
@@ -87,7 +87,7 @@ export const command: Command = {
 		const config = await loadConfig({ environment: io.environment, clock, log: silent, readOnly: true });
 		const settings = config.current();
 		const calendar = createCalendar(() => settings.timezone);
-		const store = await openStore({
+		const store = await openToLook(io, {
 			file: workspace.paths.database,
 			assetsDir: workspace.paths.assets,
 			clock,

@@ -7,10 +7,10 @@ import { createCalendar } from "../observe/day.ts";
 import { gatherDay, gatherTurn, type ReportFile } from "../observe/report/gather.ts";
 import { renderReport } from "../observe/report/html.ts";
 import { createRedactor } from "../safety/redact.ts";
-import { openStore } from "../store/open.ts";
 import { writeFileAtomic } from "../workspace/atomic.ts";
 import { createWorkspace, type Workspace } from "../workspace/workspace.ts";
 import { CliError, type Command, note, print, say } from "./command.ts";
+import { openToLook } from "./look.ts";
 import { counted } from "./terminal.ts";
 
 /** Files whose changes a report shows. */
@@ -74,7 +74,7 @@ export const command: Command = {
 			const settings = config.current();
 			const { timezone } = settings;
 			const calendar = createCalendar(() => timezone);
-			const store = await openStore({
+			const store = await openToLook(io, {
 				file: workspace.paths.database,
 				assetsDir: workspace.paths.assets,
 				clock,

@@ -95,7 +95,7 @@ export interface MemoryStore {
 	/** Where the database file is; the search engine reads it on its own connection. */
 	readonly file: string;
 
-	/** False when the exchange was known already. */
+	/** False when the exchange was known already, or its turn has been taken back. */
 	addExchange(row: MemoryKey & { conversationId: string; exchange: Exchange }): Promise<boolean>;
 	/** What is not compressed yet, oldest first. */
 	openExchanges(conversationId: string): Promise<ExchangeRow[]>;
@@ -196,7 +196,7 @@ export interface MemoryStore {
 	redactTraces(key: MemoryKey, texts: string[], turnIds: string[]): Promise<string[]>;
 	/** Blanks every recorded model call, event, title and preview of the owner's places: for an owner who is forgotten whole. */
 	redactPlaces(key: MemoryKey): Promise<void>;
-	/** What was blanked leaves the database's log too. False when a reader held it back: then it can be tried again. */
+	/** What was blanked leaves the database's log too, and copies of the database from before a new schema go. False when a reader held it back: then it can be tried again. */
 	scrub(): Promise<boolean>;
 	/** Turns (of these ids, or all of the owner's) that have not ended or whose answer has not left. */
 	unfinishedTurns(key: MemoryKey, ids: string[] | null): Promise<string[]>;

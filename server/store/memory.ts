@@ -1,4 +1,5 @@
 /** The memory's rows: memories and their vectors, facts; the exchanges of the short term and the background work have files of their own. */
+import { rm } from "node:fs/promises";
 import { type Kysely, type Selectable, sql } from "kysely";
 import { clean } from "./json.ts";
 import { type ExchangeTable, memoryExchanges } from "./memory-exchanges.ts";
@@ -7,6 +8,7 @@ import { memoryRedaction } from "./memory-redact.ts";
 import type { Audience, EntryRow, FactRow, FactState, MemoryKey, MemoryStore, NewEntry } from "./memory-store.ts";
 import type { Database } from "./schema.ts";
 import { all, first, run } from "./sql.ts";
+import { copiesBefore } from "./sqlite.ts";
 import { turnRedaction } from "./turns-redact.ts";
 import type { Write } from "./writer.ts";
 
@@ -391,6 +393,7 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 		...turnRedaction(database),
 
 		async scrub() {
+			for (const copy of copiesBefore(file)) await rm(copy, { force: true });
 			// Nobody is waited for: that would hold up the event loop. One after the other without a pause in between.
 			const steps = ["pragma busy_timeout = 0", "pragma wal_checkpoint(TRUNCATE)", "pragma busy_timeout = 5000"].map((text) =>
 				all<{ busy?: number }>(database, text),

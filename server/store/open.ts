@@ -16,12 +16,12 @@ import { createMeta } from "./meta.ts";
 import { createOutbox } from "./outbox.ts";
 import { createPeople } from "./people.ts";
 import { prune } from "./retention.ts";
-import { createDurability, openSqlite } from "./sqlite.ts";
+import { createDurability, type OpenHow, openSqlite } from "./sqlite.ts";
 import type { Store } from "./store.ts";
 import { createTurns } from "./turns.ts";
 import { createWriter } from "./writer.ts";
 
-export interface StoreOptions {
+export interface StoreOptions extends OpenHow {
 	/** Path of `openlani.db`; its folder is made. */
 	file: string;
 	assetsDir: string;
@@ -40,11 +40,12 @@ export interface OpenStore extends Store {
 
 /**
  * Opens the store: makes or migrates the database, sets a damaged file aside (`health().problem` says so). Throws
- * `NewerSchemaError` for a database of a newer version, and what the system says when the file cannot be used.
+ * `NewerSchemaError` for a database of a newer version, and what the system says when the file cannot be used. With `asItIs` it does
+ * none of that and throws `OlderSchemaError` for one of an older version.
  */
 export async function openStore(options: StoreOptions): Promise<OpenStore> {
 	const { file, clock } = options;
-	const { raw, db, prepare, damage } = await openSqlite(file, clock.now());
+	const { raw, db, prepare, damage } = await openSqlite(file, clock.now(), options);
 	const durability = createDurability(file);
 	const write = createWriter(db, prepare);
 	const ledger = createLedger({ db, write, dayOf: options.dayOf ?? ((at) => new Date(at).toISOString().slice(0, 10)) });

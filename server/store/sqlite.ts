@@ -1,5 +1,5 @@
 /** Opening SQLite: settings, statement cache, damage, migrations, and the durable point. */
-import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { type FileHandle, open as openFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
@@ -15,6 +15,18 @@ export class NewerSchemaError extends Error {
 			`the database has schema ${found}, this version of OpenLani knows ${known}: start the newer version again, or restore a backup made with this one`,
 		);
 		this.name = "NewerSchemaError";
+	}
+}
+
+/** A database that is brought up to date by the next start, and by nothing else: another process may be using it as it is. */
+export class OlderSchemaError extends Error {
+	readonly found: number;
+	readonly known: number;
+	constructor(found: number, known: number) {
+		super(`the database has schema ${found}, this version of OpenLani works with ${known}: its next start brings it up to date`);
+		this.name = "OlderSchemaError";
+		this.found = found;
+		this.known = known;
 	}
 }
 
@@ -123,12 +135,51 @@ function cachedStatements(raw: SQLite.Database): SqliteDatabase {
 	};
 }
 
-async function migrate(raw: SQLite.Database, db: Kysely<Database>, file: string): Promise<void> {
-	const found = Number(raw.pragma("user_version", { simple: true }));
-	const known = migrations.at(-1)?.version ?? 0;
+const copyKeptMs = 30 * 24 * 60 * 60_000;
+
+/** Copies of the database as it was before a newer version changed its schema. */
+export const copiesBefore = (file: string): string[] => migrations.map(({ version }) => copyBefore(file, version));
+const copyBefore = (file: string, version: number) => `${file}.before-${version}`;
+
+/** Whole, or not there: what a crash left of an earlier attempt is made anew. */
+async function keepCopy(raw: SQLite.Database, target: string): Promise<void> {
+	const part = `${target}.part`;
+	for (const suffix of ["", "-journal"]) rmSync(part + suffix, { force: true });
+	try {
+		await raw.backup(part);
+		renameSync(part, target);
+	} catch (error) {
+		rmSync(part, { force: true });
+		throw error;
+	}
+}
+
+/** What a new version has worked with for so long needs no copy of what was before. */
+function dropOldCopies(file: string, now: number): void {
+	for (const copy of copiesBefore(file)) {
+		const changedAt = statSync(copy, { throwIfNoEntry: false })?.mtimeMs;
+		if (changedAt !== undefined && changedAt < now - copyKeptMs) rmSync(copy, { force: true, recursive: true });
+	}
+}
+
+const knownSchema = migrations.at(-1)?.version ?? 0;
+const schemaOf = (raw: SQLite.Database) => Number(raw.pragma("user_version", { simple: true }));
+
+async function migrate(
+	raw: SQLite.Database,
+	db: Kysely<Database>,
+	file: string,
+	now: number,
+	onMigrate?: OpenHow["onMigrate"],
+): Promise<void> {
+	const found = schemaOf(raw);
+	const known = knownSchema;
 	if (found > known) throw new NewerSchemaError(found, known);
-	if (found === known) return;
-	if (found > 0) await raw.backup(`${file}.before-${known}`);
+	if (found === known) return dropOldCopies(file, now);
+	if (found > 0) {
+		onMigrate?.({ from: found, to: known, bytes: statSync(file).size });
+		await keepCopy(raw, copyBefore(file, known));
+	}
 	for (const migration of migrations.filter((one) => one.version > found)) {
 		await db.transaction().execute(async (trx) => {
 			await migration.up(trx as unknown as Kysely<unknown>);
@@ -137,15 +188,39 @@ async function migrate(raw: SQLite.Database, db: Kysely<Database>, file: string)
 	}
 }
 
-/** Opens (or makes) the database file, sets a damaged one aside, brings the schema up to date. Throws for a newer schema and for a file that cannot be used. */
-export async function openSqlite(file: string, now: number): Promise<OpenSqlite> {
-	const { raw, damage } = connectOrQuarantine(file, now);
+export interface OpenHow {
+	/** For a command that looks at a database which others may be using: nothing is made, migrated or set aside. */
+	asItIs?: boolean;
+	/** Told before an older database is brought up to date, which takes a while when it is large. */
+	onMigrate?(change: { from: number; to: number; bytes: number }): void;
+}
+
+function openAsItIs(file: string): SQLite.Database {
+	if (!existsSync(file)) throw new Error(`there is no database ${file}`);
+	const raw = connect(file);
+	try {
+		const found = schemaOf(raw);
+		if (found !== knownSchema)
+			throw found > knownSchema ? new NewerSchemaError(found, knownSchema) : new OlderSchemaError(found, knownSchema);
+		return raw;
+	} catch (error) {
+		raw.close();
+		throw error;
+	}
+}
+
+/**
+ * Opens (or makes) the database file, sets a damaged one aside, brings the schema up to date. Throws for a newer schema and for a file
+ * that cannot be used; with `asItIs` for an older schema too.
+ */
+export async function openSqlite(file: string, now: number, how: OpenHow = {}): Promise<OpenSqlite> {
+	const { raw, damage } = how.asItIs ? { raw: openAsItIs(file), damage: null } : connectOrQuarantine(file, now);
 	const statements = cachedStatements(raw);
 	const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: statements }) });
 	const prepare = statements.prepare as unknown as Direct["prepare"];
 	runDirectly(db, { prepare, busy: () => raw.inTransaction });
 	try {
-		await migrate(raw, db, file);
+		await migrate(raw, db, file, now, how.onMigrate);
 	} catch (error) {
 		await db.destroy();
 		throw error;

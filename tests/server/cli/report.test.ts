@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import SQLite from "better-sqlite3";
 import { afterEach, describe, expect, it } from "vitest";
 import { CliError, type Command, type Io, readInput } from "../../../server/cli/command.ts";
 import { command as replay } from "../../../server/cli/replay.ts";
@@ -36,6 +37,19 @@ const record = () =>
 		answers: [{ calls: [["read_file", { path: "a" }]] }, { text: "It says hello." }],
 		tools: { read_file: () => "hello" },
 	});
+
+describe("a database of an older version, which a daemon may be using", () => {
+	it("is left as it is, and said", async () => {
+		recorded = await record();
+		const file = join(recorded.home, "data", "openlani.db");
+		const raw = new SQLite(file);
+		raw.pragma("user_version = 4");
+		await expect(run(report, recorded.home, [])).rejects.toThrow(/older version/);
+		await expect(run(replay, recorded.home, ["turn-1"])).rejects.toThrow(/older version/);
+		expect(raw.pragma("user_version", { simple: true })).toBe(4);
+		raw.close();
+	});
+});
 
 describe("openlani report", () => {
 	it("writes a turn into a file and prints a day", async () => {

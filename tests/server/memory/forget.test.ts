@@ -1,5 +1,5 @@
 import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
 import { exchange, fakeEmbedder, openMemory, privately, smallModel, start, type TestMemory } from "./setup.ts";
@@ -207,6 +207,16 @@ describe("forget", () => {
 		expect(small.requests).toHaveLength(1);
 		await test.memory.settled();
 		expect(small.requests).toHaveLength(3);
+	});
+
+	it("takes along the copy of the database from before a new schema", async () => {
+		const test = await make();
+		await talk(test, 2, 3);
+		const copy = `${test.workspace.paths.database}.before-5`;
+		await test.db.raw.backup(copy);
+		expect(await readFile(copy, "latin1")).toContain("platypus");
+		await test.memory.forget({ messageId: "m2" });
+		await expect.poll(() => readdir(dirname(copy))).not.toContain(basename(copy));
 	});
 
 	it("leaves no byte behind in the database, its log or the index", async () => {

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
-import { open, readdir, truncate, writeFile } from "node:fs/promises";
+import { open, readdir, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { NewerSchemaError, openSqlite } from "../../../server/store/sqlite.ts";
+import { NewerSchemaError, OlderSchemaError, openSqlite } from "../../../server/store/sqlite.ts";
 import { createWriter } from "../../../server/store/writer.ts";
 import { conversation, ending, say, type TestHome, testHome } from "../../helpers/store.ts";
 
@@ -91,6 +91,28 @@ describe("jobs that share a transaction", () => {
 		expect((await db.selectFrom("meta").select("key").where("key", "in", ["a", "b", "c"]).execute()).map(({ key }) => key)).toEqual(["c"]);
 		await db.destroy();
 	});
+
+	it("let the program breathe, also when each comes as soon as the one before it is done", async () => {
+		const { db, prepare } = await openSqlite(home.file, 0);
+		const write = createWriter(db, prepare);
+		let breaths = 0;
+		let over = false;
+		const breathe = () => {
+			breaths += 1;
+			if (!over) setImmediate(breathe);
+		};
+		setImmediate(breathe);
+		for (let n = 0; n < 1_000; n++)
+			await write((trx) =>
+				trx
+					.insertInto("meta")
+					.values({ key: `n${n}`, value: "" })
+					.execute(),
+			);
+		over = true;
+		expect(breaths).toBeGreaterThan(10);
+		await db.destroy();
+	});
 });
 
 describe("opening the database", () => {
@@ -163,11 +185,54 @@ describe("opening the database", () => {
 				.run(id, request);
 		raw.pragma("user_version = 4");
 		await db.destroy();
+		const copy = `${home.file}.before-5`;
+		// What a crash and a full disk left of earlier attempts.
+		for (const name of [copy, `${copy}.part`, `${copy}.part-journal`]) await writeFile(name, Buffer.alloc(8192, 7));
+		const told: unknown[] = [];
+		await (await openSqlite(home.file, 0, { onMigrate: ({ from, to }) => told.push([from, to]) })).db.destroy();
+		expect(told).toEqual([[4, 5]]);
+		expect(await filesBeside()).toEqual(["openlani.db", "openlani.db.before-5"]);
+		const before = new SQLite(copy);
+		expect(before.prepare("select id, request from calls order by id").all()).toEqual([
+			{ id: "kept", request: '{"messages":[]}' },
+			{ id: "pruned", request: "null" },
+		]);
+		before.close();
 		const store = await home.open();
-		expect(existsSync(`${home.file}.before-5`)).toBe(true);
 		expect(await store.calls.get("kept")).toMatchObject({ request: { messages: [] }, response: 1 });
 		expect(await store.calls.get("pruned")).toMatchObject({ request: null, response: 1 });
 		await store.close();
+	});
+
+	it("keeps the copy of an older database for a month", async () => {
+		const day = 24 * 60 * 60;
+		const now = home.clock.now() / 1000;
+		await (await home.open()).close();
+		const copy = `${home.file}.before-5`;
+		for (const [days, kept] of [
+			[29, true],
+			[31, false],
+		] as const) {
+			await writeFile(copy, "as it was");
+			await utimes(copy, now - days * day, now - days * day);
+			await (await home.open()).close();
+			expect(existsSync(copy)).toBe(kept);
+		}
+	});
+
+	it("leaves a database as it is for whoever only looks at it", async () => {
+		await (await home.open()).close();
+		const { raw, db } = await openSqlite(home.file, 0, { asItIs: true });
+		raw.pragma("user_version = 4");
+		await db.destroy();
+		await expect(openSqlite(home.file, 0, { asItIs: true })).rejects.toBeInstanceOf(OlderSchemaError);
+		await writeFile(home.file, Buffer.alloc(8192, 7));
+		await expect(openSqlite(home.file, 0, { asItIs: true })).rejects.toMatchObject({
+			code: expect.stringMatching(/^SQLITE_(NOTADB|CORRUPT)/),
+		});
+		await rm(home.file);
+		await expect(openSqlite(home.file, 0, { asItIs: true })).rejects.toThrow("no database");
+		expect((await filesBeside()).filter((name) => name.includes("before") || name.includes("damaged"))).toEqual([]);
 	});
 
 	it("makes a copy that answers as the original while in use", async () => {
