@@ -2,7 +2,7 @@
  * What the engine has compiled of the program, kept in one file beside it: a start that finds it there need not compile a megabyte of
  * text again. Only what the same runtime wrote, for the very same text, is given out; everything else is as if the file were not there.
  */
-import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Script } from "node:vm";
 import { crc32 } from "node:zlib";
@@ -54,7 +54,8 @@ export function openCompiled(dir: string, entry: string): (file: string, source:
 	const none = () => undefined;
 	let fd: number | null = null;
 	try {
-		fd = openSync(join(dir, compiledFile), "r");
+		// Not to be waited for, should it be a pipe.
+		fd = openSync(join(dir, compiledFile), constants.O_RDONLY | constants.O_NONBLOCK);
 		const [it, program] = [fstatSync(fd), statSync(join(dir, entry))];
 		// Compiled code is code: nobody may have written it who could not have written the program itself.
 		const isOurs = it.isFile() && it.uid === program.uid && (it.mode & 0o022 & ~program.mode) === 0;

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -117,6 +118,11 @@ it("a folder in its place, or a link to nowhere, is as none", async () => {
 	expect(run().kept).toEqual([]);
 	await rm(compiled(), { recursive: true });
 	await symlink(join(dir, "nowhere"), compiled());
+	expect(run().kept).toEqual([]);
+});
+
+it.skipIf(process.platform === "win32")("a pipe in its place is as none, and not waited for", () => {
+	execFileSync("mkfifo", [compiled()]);
 	expect(run().kept).toEqual([]);
 });
 
