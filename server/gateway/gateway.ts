@@ -1,4 +1,4 @@
-import type { Address, Channel, InboundMessage } from "../../channels/channel.ts";
+import type { Address, Attachment, Channel, InboundMessage } from "../../channels/channel.ts";
 import type { Tier } from "../agent/types.ts";
 import type { LiveBody, Message } from "../http/contract.ts";
 import { type GatewayDoor, GatewayError, type Submission } from "../http/deps.ts";
@@ -7,6 +7,7 @@ import type { EventBus } from "../observe/bus.ts";
 import { ConversationGone } from "../store/inbox-accept.ts";
 import type { Claim, ConversationRow, MessageRow, NewInbound, Store } from "../store/store.ts";
 import { createDelivery } from "./delivery.ts";
+import { createDoors } from "./doors.ts";
 import { createEarlyRecall } from "./early.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
@@ -67,6 +68,9 @@ export interface Gateway extends GatewayDoor {
 	}): Promise<{ messageId: string; turnId: string }>;
 }
 
+type Entering = Omit<NewInbound, "personId" | "tier" | "from" | "conversationId" | "newTurnId" | "at" | "priority">;
+type Taken = { messageId: string; turnId: string; duplicate: boolean };
+
 /** How long a stopped turn may take to end before `stop` answers all the same. */
 const stopWaitMs = 1_000;
 
@@ -124,6 +128,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 		};
 	}
 
+	const doors = createDoors();
 	const early = createEarlyRecall(options.memory);
 	const run = createTurnRunner({
 		...options,
@@ -157,12 +162,11 @@ export function createGateway(options: GatewayOptions): Gateway {
 		...(options.maxTurns ? { maxTurns: options.maxTurns } : {}),
 	});
 
+	const take = (identity: Identity, conversation: ConversationRow, message: Entering): Promise<Taken> =>
+		doors.through(conversation.id, () => takeIn(identity, conversation, message));
+
 	/** Stores one inbound message, makes it durable, wakes the lanes. */
-	async function take(
-		identity: Identity,
-		conversation: ConversationRow,
-		message: Omit<NewInbound, "personId" | "tier" | "from" | "conversationId" | "newTurnId" | "at" | "priority">,
-	): Promise<{ messageId: string; turnId: string; duplicate: boolean }> {
+	async function takeIn(identity: Identity, conversation: ConversationRow, message: Entering): Promise<Taken> {
 		if (message.origin === "human" && message.message.text !== "") {
 			const { groupId } = conversation;
 			const scope: Scope = {
@@ -317,23 +321,31 @@ export function createGateway(options: GatewayOptions): Gateway {
 		async accept(channelId, message) {
 			if (closing) throw new GatewayError("stopping", "the service is stopping");
 			const identity = await identify(store.people, message, options.policy(channelId));
-			const conversation = await places.at(message, identity);
-			const attachments = [];
+			const attachments: Attachment[] = [];
 			for (const one of message.attachments)
 				attachments.push({ ...(await store.assets.put(one.data, { name: one.name, mimeType: one.mimeType })), kind: one.kind });
 			const id = newId();
-			return take(identity, conversation, {
-				id,
-				channel: message.address.channel,
-				account: message.address.account,
-				externalId: message.externalId,
-				origin: message.sender.isBot ? "bot" : "human",
-				address: message.address,
-				model: null,
-				limits: {},
-				message: { id, text: message.text, from: identity.from, at: message.sentAt, attachments, notes: message.notes },
-				clientId: null,
-				replaces: null,
+			const enter = async (): Promise<Taken> => {
+				const conversation = await places.at(message, identity);
+				await doors.opened(conversation.id);
+				return take(identity, conversation, {
+					id,
+					channel: message.address.channel,
+					account: message.address.account,
+					externalId: message.externalId,
+					origin: message.sender.isBot ? "bot" : "human",
+					address: message.address,
+					model: null,
+					limits: {},
+					message: { id, text: message.text, from: identity.from, at: message.sentAt, attachments, notes: message.notes },
+					clientId: null,
+					replaces: null,
+				});
+			};
+			return enter().catch((error: unknown) => {
+				// Deleted in this moment: what comes now begins it anew.
+				if (error instanceof GatewayError && error.code === "conversation-not-found") return enter();
+				throw error;
 			});
 		},
 
@@ -362,22 +374,30 @@ export function createGateway(options: GatewayOptions): Gateway {
 			return { id };
 		},
 
-		async removeConversation(id) {
-			const open = await store.turns.open(id);
-			const waited = await Promise.all(open.map(async (turn) => ({ turnId: turn.id, messageIds: await store.turns.messageIds(turn.id) })));
-			await stop(id);
-			// Events on their way to the table would come after the rest has gone.
-			await bus.flush();
-			places.forget(id);
-			const removed = await store.conversations.remove(id);
-			if (removed) {
-				// An answer on its way went with the rest: nobody will see it leave.
-				for (const { turnId, messageIds } of waited) waiters.tell(messageIds, { replyId: null, turnId });
-				bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
-				await options.onRemoved?.(id);
-			}
-			return removed;
-		},
+		removeConversation: (id) =>
+			doors.close(id, async () => {
+				const open = await store.turns.open(id);
+				const waited = await Promise.all(
+					open.map(async (turn) => ({ turnId: turn.id, messageIds: await store.turns.messageIds(turn.id) })),
+				);
+				await stop(id);
+				// One that was being claimed has begun meanwhile.
+				for (const until = clock.now() + stopWaitMs; (await store.turns.open(id)).length > 0 && clock.now() < until; ) {
+					await new Promise((resolve) => setTimeout(resolve, 5));
+					await stop(id);
+				}
+				// Events on their way to the table would come after the rest has gone.
+				await bus.flush();
+				places.forget(id);
+				const removed = await store.conversations.remove(id);
+				if (removed) {
+					// An answer on its way went with the rest: nobody will see it leave.
+					for (const { turnId, messageIds } of waited) waiters.tell(messageIds, { replyId: null, turnId });
+					bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
+					await options.onRemoved?.(id);
+				}
+				return removed;
+			}),
 
 		outboxChanged: (row) => delivery.kick(row.channel, row.account),
 

@@ -232,8 +232,10 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 		return write(async (trx) => {
 			const call = await first<{ source: string; model: string; conversation_id: string | null; at: number }>(
 				trx,
+				// No bytes: what it sent was dropped while it was open, and so is its answer.
 				`update calls set input_tokens = ?, cached_tokens = ?, output_tokens = ?, reasoning_tokens = ?, estimated = ?, cost = ?, currency = ?,
-					ms = ?, first_byte_ms = ?, state = ?, error = ?, error_kind = ?, error_status = ?, response = ?, bytes = bytes + ?, price = ?
+					ms = ?, first_byte_ms = ?, state = ?, error = ?, error_kind = ?, error_status = ?, price = ?,
+					response = case when bytes = 0 then null else ? end, bytes = case when bytes = 0 then 0 else bytes + ? end
 					where id = ? and state = 'open' returning source, model, conversation_id, at`,
 				usage.inputTokens,
 				usage.cachedTokens,
@@ -248,9 +250,9 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 				end.error ? `${end.error.kind}: ${clean(end.error.message)}` : null,
 				end.error?.kind ?? null,
 				end.error?.status ?? null,
+				settlement.price,
 				response,
 				response?.length ?? 0,
-				settlement.price,
 				id,
 			);
 			const freed = await first<Freed>(

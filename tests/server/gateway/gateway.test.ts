@@ -1,3 +1,4 @@
+import SQLite from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { InboundMessage } from "../../../channels/channel.ts";
 import type { Exchange } from "../../../server/agent/types.ts";
@@ -494,6 +495,51 @@ describe("a conversation that is deleted during a turn", () => {
 		expect(await to.gateway.removeConversation(id)).toBe(true);
 		expect(await answered).not.toBeNull();
 		expect(await to.store.conversations.get(id)).toBeNull();
+	});
+
+	it("begins anew with a channel's message that comes before it is gone", async () => {
+		const { channel, sent } = recordingChannel("tg");
+		const to = await start({ model: scripted([{ text: "one" }, { text: "two" }]), channels: [channel] });
+		await to.gateway.accept("tg", inbound("42", "hi"));
+		await expect.poll(() => sent.length).toBe(1);
+		const [{ id } = { id: "" }] = await to.store.conversations.list({});
+		const flush = to.bus.flush;
+		let late: Promise<unknown> = Promise.resolve();
+		to.bus.flush = async () => {
+			late = to.gateway.accept("tg", inbound("42", "again"));
+			await flush();
+		};
+		expect(await to.gateway.removeConversation(id)).toBe(true);
+		to.bus.flush = flush;
+		await late;
+		await expect.poll(() => sent.map(({ text }) => text)).toEqual(["one", "two"]);
+		const kept = await to.store.conversations.list({});
+		expect(kept).toHaveLength(1);
+		expect(kept[0]?.id).not.toBe(id);
+	});
+
+	it("lets no message in that comes before it is gone", async () => {
+		const removed = gate();
+		const to = await start({ model: gated([{ calls: [call("now")], gate: removed }, { text: "done" }]) });
+		const { id } = await to.gateway.createConversation("talk", "web");
+		const flush = to.bus.flush;
+		let late: Promise<unknown> = Promise.resolve();
+		to.bus.flush = async () => {
+			late = submit(to, id, "late").catch((error: Error) => error.message);
+			await late;
+			await flush();
+		};
+		expect(await to.gateway.removeConversation(id)).toBe(true);
+		to.bus.flush = flush;
+		removed.open();
+		await expect.poll(() => to.gateway.running()).toBe(0);
+		expect(await late).toMatch(/deleted/);
+		await flush();
+		const raw = new SQLite(home.file, { readonly: true });
+		for (const table of ["messages", "inbox", "outbox", "turns", "steps", "tool_calls"])
+			expect(raw.prepare(`select count(*) as count from ${table}`).get(), table).toEqual({ count: 0 });
+		expect(raw.prepare("select distinct type from events where conversation_id is not null").all()).toEqual([{ type: "conversation" }]);
+		raw.close();
 	});
 });
 

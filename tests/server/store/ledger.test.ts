@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext, CallStart, Usage } from "../../../server/model/model.ts";
+import { createConversations } from "../../../server/store/conversations.ts";
 import { openLedger } from "./open-ledger.ts";
 
 let home: Awaited<ReturnType<typeof openLedger>>;
@@ -39,6 +40,29 @@ async function call(
 
 const usage = (from: string, to: string, by: "day" | "source" | "model" | "conversation" = "day") =>
 	home.ledger.usage({ from: Date.parse(from), to: Date.parse(to), by, dayOf: home.calendar.dayOf, startOfDay: home.calendar.startOf });
+
+describe("a call whose conversation is deleted before it is answered", () => {
+	it("is counted, and nothing of what it sent or was answered is kept", async () => {
+		const { db, ledger, raw } = home;
+		const conversations = createConversations(db);
+		const address = { channel: "web", account: "default", conversation: "c1" };
+		await conversations.create({ id: "c1", title: "", titled: false, channel: "web", address, personId: "master", groupId: null, at: 1 });
+		const context = { source: "memory", conversationId: "c1", turnId: null, personId: "master" } as const;
+		const start = { context, model: "main", modelName: "m", key: null, attempt: 1, estimatedInputTokens: 10, maxOutputTokens: 10 };
+		await ledger.open("open", { ...start, request: { text: "a secret" }, startedAt: 1 });
+		expect(await conversations.remove("c1")).toBe(true);
+		const nothing = { cachedTokens: 0, reasoningTokens: 0, estimated: false, cost: null, currency: "USD" };
+		const used = { ...nothing, inputTokens: 7, outputTokens: 3 };
+		await ledger.close("open", { response: { text: "the secret" }, error: null, usage: used, ms: 5, firstByteMs: 2 });
+		expect(await ledger.get("open")).toMatchObject({
+			state: "done",
+			usage: { inputTokens: 7, outputTokens: 3 },
+			request: null,
+			response: null,
+		});
+		expect(raw.prepare("select bytes from calls").get()).toEqual({ bytes: 0 });
+	});
+});
 
 describe("usage", () => {
 	it("sums by day in the configured zone, with unknown prices apart", async () => {
