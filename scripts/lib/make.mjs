@@ -45,13 +45,15 @@ function listFiles(directory, below = "") {
 }
 
 /**
- * Moves a finished build into place file by file, the entry last, and keeps the files of the build before: a daemon or a
- * browser tab that runs from it may still load its lazy parts.
+ * Moves a finished build into place file by file and keeps the files of the build before: a daemon or a browser tab that runs from it
+ * may still load its lazy parts. New names come first, then those that were there before, for they may ask for the new ones; the entry
+ * is the last.
  */
-function publish(staging, target, entry) {
+export function publish(staging, target, entry) {
 	const files = listFiles(staging);
 	const before = readJson(join(target, ".files.json"))?.files ?? [];
-	for (const file of [...files.filter((name) => name !== entry), entry]) {
+	const rank = (file) => (file === entry ? 2 : before.includes(file) ? 1 : 0);
+	for (const file of files.toSorted((one, other) => rank(one) - rank(other))) {
 		mkdirSync(dirname(join(target, file)), { recursive: true });
 		renameSync(join(staging, file), join(target, file));
 	}
