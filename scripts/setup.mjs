@@ -47,6 +47,6 @@ export async function main(work) {
 	} catch (error) {
 		if (!(error instanceof SetupError)) throw error;
 		say(error.message);
-		process.exit(1);
+		process.exit(error.exitCode);
 	}
 }

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { constants } from "node:os";
 import { basename } from "node:path";
 import { SetupError, say } from "./say.mjs";
 
@@ -45,7 +46,12 @@ export async function withProgress(label, work, { own = false } = {}) {
 	}
 }
 
-/** Runs a program to its end with both outputs on our stderr. Rejects with `SetupError` when it fails. */
+/** npm may take most of a minute to hear a signal: a program that goes on this long after one is killed. */
+const GRACE_MS = 2_000;
+/** npm passes on what a terminal has sent to all: two signals within this time are one key press. */
+const SAME_PRESS_MS = 300;
+
+/** Runs a program to its end with both outputs on our stderr. Rejects with `SetupError` when it fails, or was interrupted; a second signal kills it. */
 export function run(command, args, { cwd, env = process.env, quiet = false } = {}) {
 	return new Promise((resolve, reject) => {
 		const child = spawn(command, args, { cwd, env, stdio: ["ignore", quiet ? "pipe" : 2, quiet ? "pipe" : 2] });
@@ -55,10 +61,20 @@ export function run(command, args, { cwd, env = process.env, quiet = false } = {
 		};
 		child.stdout?.on("data", keep);
 		child.stderr?.on("data", keep);
-		const stop = (signal) => child.kill(signal);
+		let interrupted = null;
+		let late;
+		const stop = (signal) => {
+			const now = performance.now();
+			if (interrupted && now - interrupted.at > SAME_PRESS_MS) child.kill("SIGKILL");
+			if (interrupted) return;
+			interrupted = { at: now, exitCode: 128 + constants.signals[signal] };
+			child.kill(signal);
+			late = setTimeout(() => child.kill("SIGKILL"), GRACE_MS);
+		};
 		process.on("SIGINT", stop);
 		process.on("SIGTERM", stop);
 		const end = () => {
+			clearTimeout(late);
 			process.off("SIGINT", stop);
 			process.off("SIGTERM", stop);
 		};
@@ -68,8 +84,9 @@ export function run(command, args, { cwd, env = process.env, quiet = false } = {
 		});
 		child.once("close", (code, signal) => {
 			end();
-			if (code === 0) return resolve();
+			if (code === 0 && !interrupted) return resolve();
 			clearCount();
+			if (interrupted) return reject(new SetupError("interrupted; the next start makes the rest", interrupted.exitCode));
 			if (kept) process.stderr.write(kept);
 			const line = [basename(command), ...args.map((arg) => basename(arg))].join(" ");
 			reject(new SetupError(`"${line}" ended with ${signal ?? `code ${code}`}`));

@@ -5,8 +5,9 @@ export function say(text) {
 
 /** A step of the set-up failed in a way that a person can do something about. */
 export class SetupError extends Error {
-	constructor(message) {
+	constructor(message, exitCode = 1) {
 		super(message);
 		this.name = "SetupError";
+		this.exitCode = exitCode;
 	}
 }

@@ -15,6 +15,12 @@ const [command] = process.argv.slice(2);
 appendFileSync(process.env.FAKE_LOG, command + "\\n");
 const from = join(${JSON.stringify(ROOT)}, "node_modules");
 if (process.env.FAKE_FAIL === command) process.exit(1);
+if (process.env.FAKE_DEAF === command) {
+	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => {});
+	setInterval(() => {}, 1000);
+	console.log("npm hears nothing");
+	return;
+}
 if (command === "ci") {
 	rmSync("node_modules", { recursive: true, force: true });
 	mkdirSync("node_modules");
@@ -138,6 +144,19 @@ const SETUP = ["-e", 'import("./scripts/setup.mjs").then((m) => m.main(() => m.s
 vi.setConfig({ testTimeout: 60_000 });
 
 describe("installing", () => {
+	it.each([
+		["SIGINT", 130],
+		["SIGTERM", 143],
+	] as const)("ends on %s although npm does not hear it, and the next start installs", async (signal, code) => {
+		const deaf = start(SETUP, { FAKE_DEAF: "ci" });
+		await deaf.until("npm hears nothing");
+		deaf.child.kill(signal);
+		const outcome = await deaf.ended;
+		expect(outcome).toMatchObject({ code, stderr: expect.stringContaining("openlani: interrupted; the next start makes the rest\n") });
+		expect((await start(SETUP).ended).code).toBe(0);
+		expect(await npmLog()).toEqual(["ci", "ci", "rebuild"]);
+	});
+
 	it("installs once, and again only when the lock changed", async () => {
 		expect((await start(SETUP).ended).code).toBe(0);
 		expect(await npmLog()).toEqual(["ci", "rebuild"]);
