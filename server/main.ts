@@ -1,7 +1,22 @@
 /** The entry of the program: words on the command line -> a command. Everything is loaded when it is needed. */
+import { constants } from "node:os";
 import { runProgram } from "./cli/main.ts";
 import { processVariables } from "./config/environment.ts";
 import { version } from "./version.ts";
+
+let serving = false;
+
+/**
+ * Whoever read the output has left (`| head`, a closed terminal). The daemon goes on, its log is in the home; a command goes on without
+ * its progress, and without a reader of its answer ends as a program does that is told so by a signal.
+ */
+function onOutputError(this: NodeJS.WriteStream, error: NodeJS.ErrnoException): void {
+	if (serving) return;
+	if (error.code !== "EPIPE") throw error;
+	if (this === process.stdout) process.exit(128 + constants.signals.SIGPIPE);
+}
+process.stdout.on("error", onOutputError);
+process.stderr.on("error", onOutputError);
 
 const code = runProgram({
 	argv: process.argv.slice(2),
@@ -18,6 +33,7 @@ const code = runProgram({
 		return startDaemon(options);
 	},
 	async serve(environment, options) {
+		serving = true;
 		const { serve } = await import("./cli/serve.ts");
 		return serve(environment, options);
 	},
