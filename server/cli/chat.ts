@@ -11,7 +11,7 @@ import { type EndedTurn, type Follower, follow } from "./follow.ts";
 import { keepHistory, readHistory } from "./history.ts";
 import { realPath, takeImages } from "./images.ts";
 import { checkModel } from "./run.ts";
-import { counted, createPaint, formatDuration, oneLine, plainText } from "./terminal.ts";
+import { counted, createPaint, formatDuration, localTime, oneLine, plainText } from "./terminal.ts";
 
 export const command: Command = {
 	name: "chat",
@@ -100,7 +100,7 @@ function createChat(io: Io, client: Client) {
 			for (const [index, one] of listed.entries()) {
 				print(
 					io,
-					`${String(index + 1).padStart(3)}  ${paint.dim(one.updatedAt.slice(0, 16).replace("T", " "))}  ${oneLine(one.title || one.preview || one.id, 60)}${one.id === conversation.id ? paint.accent(" ←") : ""}`,
+					`${String(index + 1).padStart(3)}  ${paint.dim(localTime(Date.parse(one.updatedAt)).slice(0, 16))}  ${oneLine(one.title || one.preview || one.id, 60)}${one.id === conversation.id ? paint.accent(" ←") : ""}`,
 				);
 			}
 			print(io, paint.dim(say(io, { en: "/resume N goes on with one of them", zh: "/resume N 继续其中一个" })));

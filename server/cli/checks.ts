@@ -11,7 +11,7 @@ import { createWorkspace } from "../workspace/workspace.ts";
 import type { Client } from "./client.ts";
 import type { Io, Text } from "./command.ts";
 import { modelsInForce } from "./models-in-force.ts";
-import { counted, formatBytes } from "./terminal.ts";
+import { counted, formatBytes, localTime } from "./terminal.ts";
 
 export interface Finding {
 	area: "node" | "home" | "config" | "files" | "token" | "database" | "disk" | "model" | "sandbox" | "clock" | "port";
@@ -267,7 +267,7 @@ export function checkSandbox(): Finding[] {
 export async function checkClock({ io, config }: Checked): Promise<Finding[]> {
 	const now = Date.now();
 	const zone = config.current().timezone;
-	const local = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" }).format(now);
+	const local = localTime(now, zone);
 	const newest = await stat(join(io.environment.home, "data", "openlani.db")).catch(() => null);
 	if (now < Date.UTC(2025, 0, 1))
 		return [

@@ -8,7 +8,7 @@ import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, print, say } from "./command.ts";
 import { findDaemon } from "./connect.ts";
 import { modelsInForce } from "./models-in-force.ts";
-import { counted, createPaint, formatBytes, oneLine } from "./terminal.ts";
+import { counted, createPaint, formatBytes, localTime, oneLine } from "./terminal.ts";
 
 interface TurnLine {
 	id: string;
@@ -167,6 +167,6 @@ function show(io: Io, facts: Awaited<ReturnType<typeof gather>>): void {
 	for (const turn of facts.turns)
 		print(
 			io,
-			`  ${turn.id}  ${(turn.startedAt ?? "").slice(0, 19).replace("T", " ")}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(say(io, errorWords(turn.error)), 80)}`) : ""}`,
+			`  ${turn.id}  ${turn.startedAt === null ? "" : localTime(Date.parse(turn.startedAt), facts.timezone)}  ${turn.state.padEnd(8)} ${turn.origin}  ${turn.model ?? ""}${turn.error ? paint.warn(`  ${oneLine(say(io, errorWords(turn.error)), 80)}`) : ""}`,
 		);
 }

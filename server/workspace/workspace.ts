@@ -86,7 +86,7 @@ export interface Workspace {
 	update(path: string, change: (text: string) => string | null, options: Omit<WriteOptions, "base">): Promise<WorkspaceFile>;
 	/** A link goes, what it leads to stays. False when there is nothing that could go. */
 	remove(path: string): Promise<boolean>;
-	/** Files below a folder, sorted by path; at most `limit`. Links are not followed; a folder that is a link out of the home has none. */
+	/** Files below a folder, sorted by path; at most `limit`. Links are not followed; a folder that is a link out of the home, or is not there, has none. */
 	list(folder: string, limit?: number): Promise<WorkspaceEntry[]>;
 	/** Newest first, an edit by hand that nobody had noticed yet included. */
 	versions(path: string): Promise<VersionInfo[]>;
@@ -456,6 +456,7 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 				await containedPath(paths.workspace, folder);
 			} catch (error) {
 				if (error instanceof PathRefused && error.byLink) return found;
+				if ((error as NodeJS.ErrnoException).code === "ENOENT") return found;
 				throw error;
 			}
 			await visit(nameOf(folder));

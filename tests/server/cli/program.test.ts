@@ -173,6 +173,13 @@ describe("doctor and inspect", () => {
 		await daemon.stop();
 		expect((await test.run(["inspect"])).out).toContain("none: the demo model answers");
 	});
+	it("tell the time of a turn in the home's own time zone", async () => {
+		await test.run(["init", "--yes", "--timezone", "Asia/Kathmandu"]);
+		await test.run(["run", "what time is it"]);
+		const { turns } = json((await test.run(["inspect", "--json"])).out) as { turns: { startedAt: string }[] };
+		const there = new Date(Date.parse(turns[0]?.startedAt ?? "") + 345 * 60_000).toISOString().slice(0, 19).replace("T", " ");
+		expect((await test.run(["inspect"])).out).toContain(`  ${there}  done`);
+	});
 	it("warn of a port that another OpenLani uses, and name its home where that is the usual one", async () => {
 		await test.run(["init", "--yes"]);
 		const usual = join(test.root, ".openlani");
@@ -193,6 +200,8 @@ describe("doctor and inspect", () => {
 	it("only look: a home that is not there is not made", async () => {
 		expect((await test.run(["inspect"])).code).toBe(1);
 		await test.run(["doctor", "--offline"]);
+		await mkdir(join(test.root, "empty"));
+		expect(await test.run(["inspect", "--home", join(test.root, "empty")])).toMatchObject({ code: 0, err: "" });
 		const token = await test.run(["token"]);
 		expect(token).toMatchObject({ code: 1, out: "" });
 		expect(token.err).toContain(`There is no home ${test.home}`);
