@@ -3,7 +3,7 @@ import type { Conversation, Message, ToolLine } from "../../server/http/contract
 import { groupConversations, searchConversations } from "../../web/src/features/chat/groups.ts";
 import type { LiveTurn } from "../../web/src/features/chat/state.ts";
 import { createChatStore, keepUnsent, readUnsent } from "../../web/src/features/chat/store.ts";
-import { plainLine, prettyJson, speakable, summarizeArguments, traceOf } from "../../web/src/features/chat/trace.ts";
+import { isForgotten, plainLine, prettyJson, speakable, summarizeArguments, traceOf } from "../../web/src/features/chat/trace.ts";
 
 const tool = (recordId: string, step: number, name = "read_file", state: ToolLine["state"] = "done"): ToolLine => ({
 	recordId,
@@ -34,6 +34,10 @@ const answer = (text: string, tools: ToolLine[] = []) => ({ text, tools, role: "
 
 describe("how a turn reads", () => {
 	it("shows streaming words as the answer until tools of the same step follow", () => {
+		const gone = { text: "[removed]", tools: [tool("r1", 1)] } as unknown as Message;
+		const seen = { ...turn({ tools: [{ ...tool("r1", 1), arguments: '{"query":"secret"}' }] }), said: [{ step: 1, text: "a secret" }] };
+		expect(JSON.stringify(traceOf(seen, gone))).not.toContain("secret");
+		expect([isForgotten("[removed]"), isForgotten("it was [removed]")]).toEqual([true, false]);
 		expect(traceOf(turn({ text: "Let me look" }), null)).toEqual({ parts: [], body: "Let me look" });
 		const before = turn({ text: "Let me look", said: [{ step: 1, text: "Let me look" }], tools: [tool("r1", 1)] });
 		expect(traceOf(before, null)).toMatchObject({ parts: [{ step: 1, text: "Let me look", tools: [{ recordId: "r1" }] }], body: "" });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EventItem, LiveFrame, UsageRow } from "../../server/http/contract.ts";
+import { failureOf } from "../../web/src/features/console/failure.ts";
 import { atLeast, keptLines, lineOfEvent, lineOfFrame, mergeLines } from "../../web/src/features/console/log.ts";
 import { prettyBody } from "../../web/src/features/console/pretty.ts";
 import { dayLabel, spanOfTime, withZoneTimes, zoneClock } from "../../web/src/features/console/times.ts";
@@ -290,5 +291,14 @@ describe("a body", () => {
 				"}",
 			].join("\n"),
 		);
+	});
+});
+
+describe("a stored error", () => {
+	it("is a kind, and the server's own words", () => {
+		expect(failureOf("aborted: stopped while waiting")).toEqual({ kind: "aborted", said: "" });
+		expect(failureOf("network: the connection failed: ECONNREFUSED")).toEqual({ kind: "network", said: "ECONNREFUSED" });
+		expect(failureOf("auth: Incorrect API key")).toEqual({ kind: "auth", said: "Incorrect API key" });
+		expect(failureOf("toString: x")).toEqual({ kind: null, said: "toString: x" });
 	});
 });

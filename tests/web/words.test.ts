@@ -33,7 +33,7 @@ describe("the words of the page", () => {
 		const code = sources.join("\n");
 		const used = new Set([...code.matchAll(/["`]([a-zA-Z]+\.[a-zA-Z.]*[a-zA-Z])["`]/g)].map((found) => found[1] as string));
 		const families = [...code.matchAll(/`([a-zA-Z]+\.(?:[a-zA-Z]+\.)?)([a-zA-Z]*)\$\{[^}]+\}([a-zA-Z]*)`/g)].map(
-			([, start, before, after]) => new RegExp(`^${start}${before}\\w+${after}$`),
+			([, start, before, after]) => new RegExp(`^${start}${before}[\\w-]+${after}$`),
 		);
 		const sections = new Set(Object.keys(en));
 		const missing = [...used].filter(

@@ -13,7 +13,7 @@ import { Notice, Skeleton } from "../../ui/parts.tsx";
 import { ConversationDialogs, type ListAction, usePin } from "./conversation-actions.tsx";
 import css from "./conversation-list.module.css";
 import { type Group, groupConversations, searchConversations } from "./groups.ts";
-import { plainLine } from "./trace.ts";
+import { isForgotten, plainLine } from "./trace.ts";
 
 export function useConversations() {
 	const { readConversations } = useSession();
@@ -140,6 +140,8 @@ const Row = memo(function Row({ conversation, onAction }: { conversation: Conver
 				<span className={css.preview}>
 					{conversation.busy ? (
 						<em>{t(conversation.busy === "running" ? "list.busy" : "list.queued")}</em>
+					) : isForgotten(conversation.preview ?? "") ? (
+						t("chat.forgotten")
 					) : (
 						plainLine(conversation.preview ?? "") || t("list.noPreview")
 					)}

@@ -11,7 +11,7 @@ import css from "./message.module.css";
 import { Plan } from "./plan.tsx";
 import { isOver, type LiveTurn, type Pending } from "./state.ts";
 import { ToolLine } from "./tool-line.tsx";
-import { summarizeArguments, traceOf } from "./trace.ts";
+import { isForgotten, summarizeArguments, traceOf } from "./trace.ts";
 
 const Markdown = lazy(() => import("../../ui/markdown.tsx").then((module) => ({ default: module.Markdown })));
 
@@ -105,10 +105,13 @@ export function PendingMessage({
 }
 
 function Bubble({ text, attachments }: { text: string; attachments: Attachment[] }) {
+	const { t } = useTranslation();
 	return (
 		<>
 			{attachments.length > 0 && <Attachments items={attachments} />}
-			{text.trim() !== "" && <div className={css.bubble}>{text}</div>}
+			{text.trim() !== "" && (
+				<div className={css.bubble}>{isForgotten(text) ? <span className={css.gone}>{t("chat.forgotten")}</span> : text}</div>
+			)}
 		</>
 	);
 }
@@ -147,7 +150,13 @@ export const Answer = memo(function Answer({ message, turn, last, actions, expec
 					))}
 				</div>
 			))}
-			{message?.role === "system" ? <p className={css.system}>{body}</p> : body !== "" && <Prose text={body} streaming={running} />}
+			{message?.role === "system" ? (
+				<p className={css.system}>{body}</p>
+			) : isForgotten(body) ? (
+				<p className={css.gone}>{t("chat.forgotten")}</p>
+			) : (
+				body !== "" && <Prose text={body} streaming={running} />
+			)}
 			{message && message.attachments.length > 0 && <Attachments items={message.attachments} />}
 			{message ? <AnswerFoot message={message} last={last} actions={actions} /> : turn && <LiveFoot turn={turn} />}
 		</article>

@@ -15,25 +15,35 @@ export interface Trace {
 	body: string;
 }
 
+/** What the server leaves where a forgotten text was. */
+const forgottenMark = "[removed]";
+export const isForgotten = (text: string): boolean => text.trim() === forgottenMark;
+
 /** Tools that show themselves elsewhere: the plan is a checklist, `finish` is the answer. */
 const shownElsewhere = new Set(["write_plan", "finish"]);
 
 export function traceOf(turn: LiveTurn | null, message: Message | null): Trace {
+	// What the page saw of a forgotten turn is forgotten as well: what is left of it is what the server still has.
+	if (message && isForgotten(message.text)) return { parts: partsOf(message.tools, new Map()), body: message.text };
 	const tools = turn && turn.tools.length >= (message?.tools.length ?? 0) ? turn.tools : (message?.tools ?? []);
 	const texts = new Map<number, string>(turn?.said.map(({ step, text }) => [step, text]));
 	if (turn && turn.text !== "" && !message) texts.set(turn.step, turn.text);
-	const stepsWithTools = new Set(tools.map((tool) => tool.step));
-	const parts = [...stepsWithTools]
+	// An answer given through a tool was not said on the way.
+	for (const [step, text] of texts) if (message && text.trim() === message.text.trim()) texts.delete(step);
+	const inTools = turn !== null && tools.some((tool) => tool.step === turn.step);
+	const body = message ? message.text : turn && !inTools ? turn.text : "";
+	return { parts: partsOf(tools, texts), body };
+}
+
+function partsOf(tools: ToolLine[], texts: Map<number, string>): TracePart[] {
+	return [...new Set(tools.map((tool) => tool.step))]
 		.sort((one, other) => one - other)
 		.map((step) => ({
 			step,
-			// An answer given through a tool was not said on the way.
-			text: message && (texts.get(step) ?? "").trim() === message.text.trim() ? "" : (texts.get(step) ?? ""),
+			text: texts.get(step) ?? "",
 			tools: tools.filter((tool) => tool.step === step && (!shownElsewhere.has(tool.name) || tool.state === "failed")),
 		}))
 		.filter((part) => part.text !== "" || part.tools.length > 0);
-	const body = message ? message.text : turn && !stepsWithTools.has(turn.step) ? turn.text : "";
-	return { parts, body };
 }
 
 /** The telling part of a call's arguments in one line: a path, a query, a task. */

@@ -10,6 +10,7 @@ import { Cost } from "./cost.tsx";
 import { prettyBody } from "./pretty.ts";
 import css from "./records.module.css";
 import { Facts, Sheet } from "./sheet.tsx";
+import { useFailureWords } from "./use-failure-words.ts";
 import { useSourceName } from "./use-source-name.ts";
 
 /** One model call as it went out and came back; bodies are shown as text, whatever stands in them. */
@@ -34,13 +35,14 @@ export default function CallSheet({ id, onClose }: { id: string; onClose(): void
 function CallFacts({ call }: { call: CallDetail }) {
 	const { t, i18n } = useTranslation();
 	const nameOfSource = useSourceName();
+	const wordsOf = useFailureWords();
 	const count = (value: number) => `${call.estimated ? "≈ " : ""}${fullCount(value, i18n.language)}`;
 	return (
 		<Facts
 			facts={[
 				[t("console.time"), fullTime(call.at, i18n.language)],
 				[t("console.state"), t(`calls.state.${call.state}`)],
-				[t("console.error"), call.error && <span className={css.bad}>{call.error}</span>],
+				[t("console.error"), call.error && <span className={css.bad}>{wordsOf(call.error)}</span>],
 				[t("usage.column.source"), nameOfSource(call.source)],
 				[t("usage.column.model"), call.model === call.modelName ? call.model : `${call.model} · ${call.modelName}`],
 				[t("calls.key"), call.key],

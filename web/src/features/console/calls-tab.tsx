@@ -13,6 +13,7 @@ import css from "./records.module.css";
 import { recordTime } from "./times.ts";
 import { knownSources } from "./usage.ts";
 import { useChanged } from "./use-changed.ts";
+import { useFailureWords } from "./use-failure-words.ts";
 import { useSourceName } from "./use-source-name.ts";
 
 const CallSheet = lazy(() => import("./call-sheet.tsx"));
@@ -101,6 +102,7 @@ export default function CallsTab() {
 function CallRow({ call, onOpen }: { call: Call; onOpen(): void }) {
 	const { t, i18n } = useTranslation();
 	const nameOfSource = useSourceName();
+	const wordsOf = useFailureWords();
 	const count = (value: number) => `${call.estimated ? "≈ " : ""}${fullCount(value, i18n.language)}`;
 	return (
 		<button type="button" className={`${css.row} ${css.callRow}`} onClick={onOpen}>
@@ -108,7 +110,7 @@ function CallRow({ call, onOpen }: { call: Call; onOpen(): void }) {
 			<span>{nameOfSource(call.source)}</span>
 			<span className={css.clip}>
 				{call.model}
-				{call.state !== "done" && <em className={css.bad}>{call.error ?? t(`calls.state.${call.state}`)}</em>}
+				{call.state !== "done" && <em className={css.bad}>{call.error ? wordsOf(call.error) : t(`calls.state.${call.state}`)}</em>}
 			</span>
 			<span className={css.number}>
 				<span className="hidden">{t("usage.column.in")} </span>

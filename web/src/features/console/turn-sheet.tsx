@@ -8,6 +8,7 @@ import { Cost } from "./cost.tsx";
 import css from "./records.module.css";
 import { Facts, Sheet } from "./sheet.tsx";
 import { turnTone } from "./turns-tab.tsx";
+import { useFailureWords } from "./use-failure-words.ts";
 import { useOriginName } from "./use-origin-name.ts";
 
 /** One turn: what it was, what it took, and what it rested on. */
@@ -23,6 +24,7 @@ export default function TurnSheet({ id, onClose }: { id: string; onClose(): void
 function TurnFacts({ turn }: { turn: Turn }) {
 	const { t, i18n } = useTranslation();
 	const nameOfOrigin = useOriginName();
+	const wordsOf = useFailureWords();
 	return (
 		<div className={css.above}>
 			<Facts
@@ -33,7 +35,7 @@ function TurnFacts({ turn }: { turn: Turn }) {
 							{t(`turns.state.${turn.state}`)}
 						</Chip>,
 					],
-					[t("console.error"), turn.error && <span className={css.bad}>{turn.error}</span>],
+					[t("console.error"), turn.error && <span className={css.bad}>{wordsOf(turn.error)}</span>],
 					[t("turns.begun"), turn.startedAt && fullTime(turn.startedAt, i18n.language)],
 					[t("turns.by"), nameOfOrigin(turn.origin)],
 					[t("turns.rounds"), String(turn.rounds)],

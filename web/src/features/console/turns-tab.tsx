@@ -14,6 +14,7 @@ import { Cost } from "./cost.tsx";
 import css from "./records.module.css";
 import { recordTime } from "./times.ts";
 import { useChanged } from "./use-changed.ts";
+import { useFailureWords } from "./use-failure-words.ts";
 import { useOriginName } from "./use-origin-name.ts";
 
 const TurnSheet = lazy(() => import("./turn-sheet.tsx"));
@@ -83,6 +84,7 @@ export default function TurnsTab() {
 function TurnRow({ turn, title, onOpen }: { turn: TurnSummary; title: string; onOpen(): void }) {
 	const { t, i18n } = useTranslation();
 	const nameOfOrigin = useOriginName();
+	const wordsOf = useFailureWords();
 	const ms = turn.startedAt && turn.endedAt ? Date.parse(turn.endedAt) - Date.parse(turn.startedAt) : null;
 	return (
 		<button type="button" className={`${css.row} ${css.turnRow}`} onClick={onOpen}>
@@ -93,7 +95,7 @@ function TurnRow({ turn, title, onOpen }: { turn: TurnSummary; title: string; on
 			<span className={css.clip}>
 				{title || t("usage.someConversation", { id: turn.conversationId.slice(-4) })}
 				<em>{nameOfOrigin(turn.origin)}</em>
-				{turn.error && <em className={css.bad}>{turn.error}</em>}
+				{turn.error && <em className={css.bad}>{wordsOf(turn.error)}</em>}
 			</span>
 			<span className={css.number}>
 				<span className="hidden">{t("turns.rounds")} </span>
