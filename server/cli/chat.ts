@@ -97,10 +97,11 @@ function createChat(io: Io, client: Client) {
 	async function resume(which: string): Promise<void> {
 		if (which === "") {
 			listed = (await earlier()).slice(0, 20);
+			const { timezone } = await client.status(io.signal);
 			for (const [index, one] of listed.entries()) {
 				print(
 					io,
-					`${String(index + 1).padStart(3)}  ${paint.dim(localTime(Date.parse(one.updatedAt)).slice(0, 16))}  ${oneLine(one.title || one.preview || one.id, 60)}${one.id === conversation.id ? paint.accent(" ←") : ""}`,
+					`${String(index + 1).padStart(3)}  ${paint.dim(localTime(Date.parse(one.updatedAt), timezone).slice(0, 16))}  ${oneLine(one.title || one.preview || one.id, 60)}${one.id === conversation.id ? paint.accent(" ←") : ""}`,
 				);
 			}
 			print(io, paint.dim(say(io, { en: "/resume N goes on with one of them", zh: "/resume N 继续其中一个" })));

@@ -49,7 +49,7 @@ export function counted(count: number, noun: string): string {
 	return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** "2026-12-01 06:49:23" in that time zone; without one, in this machine's. */
-export function localTime(atMs: number, timeZone?: string): string {
+/** "2026-12-01 06:49:23" in that time zone. */
+export function localTime(atMs: number, timeZone: string): string {
 	return new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(atMs);
 }
