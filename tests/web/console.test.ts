@@ -19,6 +19,7 @@ import {
 	sumRows,
 	usedPercent,
 } from "../../web/src/features/console/usage.ts";
+import { isWithoutModel, problemOf, reasonOf } from "../../web/src/features/models/problems.ts";
 
 const row = (key: string, value: Partial<UsageRow> = {}): UsageRow => ({
 	key,
@@ -300,5 +301,28 @@ describe("a stored error", () => {
 		expect(failureOf("network: the connection failed: ECONNREFUSED")).toEqual({ kind: "network", said: "ECONNREFUSED" });
 		expect(failureOf("auth: Incorrect API key")).toEqual({ kind: "auth", said: "Incorrect API key" });
 		expect(failureOf("toString: x")).toEqual({ kind: null, said: "toString: x" });
+	});
+});
+
+describe("a model that cannot be used", () => {
+	const key = (state: "ok" | "set-aside") => ({ key: "sk-…", state, reason: "refused with 401", until: null }) as never;
+	it("is told by what its keys are, and by reasons of which the page has words", () => {
+		expect(problemOf({ problem: "every key is set aside: refused with 401", keys: [key("set-aside")] })).toEqual({ key: "allAside" });
+		expect(problemOf({ problem: "1 of 2 keys set aside: x", keys: [key("set-aside"), key("ok")] })).toEqual({
+			key: "someAside",
+			said: "1/2",
+		});
+		expect(problemOf({ problem: "no API key", keys: [] })).toEqual({ key: "noKey" });
+		expect(problemOf({ problem: "something new", keys: [] })).toEqual({ text: "something new" });
+		expect(problemOf({ problem: null, keys: [] })).toBe(null);
+		expect(reasonOf("refused with 401")).toEqual({ key: "refused", said: "401" });
+		expect(reasonOf("no credit (told in the answer)")).toEqual({ key: "noCredit" });
+		expect(reasonOf("something new")).toEqual({ text: "something new" });
+	});
+	it("is no mistake in the configuration", () => {
+		const errors = [{ key: "server", line: 1, message: "wrong" }];
+		expect(isWithoutModel({ state: "safe-mode", config: { errors: [], restartNeeded: [] } })).toBe(true);
+		expect(isWithoutModel({ state: "safe-mode", config: { errors, restartNeeded: [] } })).toBe(false);
+		expect(isWithoutModel({ state: "ok", config: { errors: [], restartNeeded: [] } })).toBe(false);
 	});
 });

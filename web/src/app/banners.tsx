@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { usedPercent } from "../features/console/usage.ts";
+import { isWithoutModel } from "../features/models/problems.ts";
 import { clockTime } from "../lib/format.ts";
 import { useLiveState, useSession, useStatus } from "./session.tsx";
 import css from "./shell.module.css";
@@ -23,7 +24,14 @@ export function Banners() {
 			<Reconnecting />
 			{status?.state === "safe-mode" && (
 				<p className={css.banner} data-tone="dawn" role="status">
-					<b>{t("safeMode.title")}</b> {t("safeMode.text")} <Link to="/settings">{t("safeMode.link")}</Link>
+					{isWithoutModel(status) ? (
+						t("safeMode.noModel")
+					) : (
+						<>
+							<b>{t("safeMode.title")}</b> {t("safeMode.text")}
+						</>
+					)}{" "}
+					<Link to="/settings">{t("safeMode.link")}</Link>
 				</p>
 			)}
 			{fuse?.state === "blown" && !toldThere && (

@@ -3,6 +3,7 @@ import { ChartNoAxesColumn, Menu as MenuIcon, MessageCircle, Settings } from "lu
 import { type ReactNode, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { NavLink, Outlet, useMatch } from "react-router";
+import { isWithoutModel } from "../features/models/problems.ts";
 import { clockTime, fullCount, shortCount } from "../lib/format.ts";
 import { Mark } from "../ui/mark.tsx";
 import { Chip, Dot, type Tone } from "../ui/parts.tsx";
@@ -110,7 +111,7 @@ function AgentState() {
 			: live.kind === "connecting"
 				? [t("state.connecting"), "plain"]
 				: status?.state === "safe-mode"
-					? [t("state.safeMode"), "dawn"]
+					? [t(isWithoutModel(status) ? "state.noModel" : "state.safeMode"), "dawn"]
 					: status?.fuse.state === "blown"
 						? [t("state.blown"), "dawn"]
 						: busy

@@ -3,6 +3,7 @@ import { Check, ChevronDown } from "lucide-react";
 import { useTranslation } from "react-i18next";
 import type { Status } from "../../../../server/http/contract.ts";
 import { useStatus } from "../../app/session.tsx";
+import { useProblemWords } from "../models/use-problem-words.ts";
 import css from "./composer.module.css";
 
 type Entry = Status["models"][number];
@@ -25,6 +26,7 @@ function isChatModel(entry: Entry): boolean {
 /** Which model answers the next message. Models that cannot are shown with the reason. */
 export function ModelPicker({ value, onChange }: { value: string | null; onChange(model: string | null): void }) {
 	const { t } = useTranslation();
+	const words = useProblemWords();
 	const models = (useStatus()?.models ?? []).filter(isChatModel);
 	const picked = models.find((entry) => entry.id === value);
 	const label = picked ? modelName(picked) : models[0] && models.length === 1 ? modelName(models[0]) : t("chat.modelDefault");
@@ -49,7 +51,7 @@ export function ModelPicker({ value, onChange }: { value: string | null; onChang
 						rightSection={entry === picked ? <Check size={15} aria-hidden="true" /> : null}
 					>
 						<span className={css.modelName}>{modelName(entry)}</span>
-						{entry.problem && <small className={css.modelProblem}>{t("chat.unusable", { reason: entry.problem })}</small>}
+						{entry.problem && <small className={css.modelProblem}>{t("chat.unusable", { reason: words.problem(entry) })}</small>}
 					</Menu.Item>
 				))}
 			</Menu.Dropdown>

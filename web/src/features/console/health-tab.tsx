@@ -6,6 +6,7 @@ import type { Status } from "../../../../server/http/contract.ts";
 import { api } from "../../lib/api.ts";
 import { clockTime, fullCount, fullTime } from "../../lib/format.ts";
 import { Chip, Dot, type Tone } from "../../ui/parts.tsx";
+import { useProblemWords } from "../models/use-problem-words.ts";
 import { ConfigErrors } from "../settings/config-errors.tsx";
 import { Card, Loaded } from "./card.tsx";
 import css from "./health.module.css";
@@ -27,6 +28,7 @@ const channelTone: Record<Status["channels"][number]["state"], Tone> = { up: "ok
 function Health({ status }: { status: Status }) {
 	const { t, i18n } = useTranslation();
 	const count = (value: number) => fullCount(value, i18n.language);
+	const words = useProblemWords();
 	const upSince = spanOfTime(Date.now() - Date.parse(status.startedAt));
 	return (
 		<div className={css.health}>
@@ -81,14 +83,7 @@ function Health({ status }: { status: Status }) {
 							key={model.id}
 							name={`${model.id} · ${model.provider}/${model.model}`}
 							value={t(model.usable ? "settings.usable" : "settings.unusable")}
-							note={[
-								model.problem,
-								...model.keys
-									.filter((key) => key.state === "set-aside")
-									.map((key) => t("settings.setAside", { key: key.key, reason: key.reason ?? "" })),
-							]
-								.filter(Boolean)
-								.join(" · ")}
+							note={[words.problem(model), ...words.keysAside(model)].filter(Boolean).join(" · ")}
 							tone={model.usable ? "ok" : "dawn"}
 						/>
 					))}

@@ -7,6 +7,7 @@ import { useReason } from "../../lib/use-reason.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Chip } from "../../ui/parts.tsx";
 import { ModelTest } from "../models/model-test.tsx";
+import { useProblemWords } from "../models/use-problem-words.ts";
 import { answerFirst, type ConfigModel, chatOrder, dropModel, givenModels, modelsOf } from "./config.ts";
 import { ModelDialog } from "./model-dialog.tsx";
 import css from "./settings.module.css";
@@ -109,6 +110,7 @@ function ModelRow({
 	place: number;
 }) {
 	const { t } = useTranslation();
+	const words = useProblemWords();
 	const keys = model.apiKeys?.length ?? 0;
 	return (
 		<div className={css.model}>
@@ -118,12 +120,10 @@ function ModelRow({
 					{model.provider}/{model.model}
 					{keys > 0 && ` · ${t("settings.keys", { count: keys })}`}
 				</span>
-				{state?.problem && <span className={css.bad}>{state.problem}</span>}
-				{state?.keys
-					.filter((key) => key.state === "set-aside")
-					.map((key) => (
-						<span key={key.key} className={css.bad}>
-							{t("settings.setAside", { key: key.key, reason: key.reason ?? "" })}
+				{state &&
+					[words.problem(state), ...words.keysAside(state)].filter(Boolean).map((text) => (
+						<span key={text} className={css.bad}>
+							{text}
 						</span>
 					))}
 			</div>
