@@ -10,6 +10,7 @@ let bodies: string[] = [];
 // Not strict: checking what is sent is the tests' business and would cost the time that is to be measured.
 const server = await startFakeOpenAI({ record: false, strict: false });
 server.otherwise((request) => {
+	if (noting === "bodies") bodies.push(request.raw);
 	// What was said and done, not the block of memories behind it.
 	const talk = (request.body.messages as { role: string; content: unknown }[]).filter(
 		({ role, content }) => role !== "user" || !String(content).startsWith("<"),
