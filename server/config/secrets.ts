@@ -91,7 +91,7 @@ export function restoreSecrets(value: unknown, kept: unknown, lost: Path[], path
 /** Who gets to see an entry's secrets: its server, else the provider or program that stands for one; null where an entry names none. */
 function addressOf(entry: Plain): string | null {
 	const address = [entry.baseUrl, entry.url, entry.host].find((one) => typeof one === "string");
-	if (typeof address === "string") return URL.canParse(address) ? new URL(address).host : address;
+	if (typeof address === "string") return URL.canParse(address) ? new URL(address).origin : address;
 	return [entry.provider, entry.command].find((one) => typeof one === "string") ?? null;
 }
 

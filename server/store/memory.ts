@@ -393,7 +393,7 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 		...turnRedaction(database),
 
 		async scrub() {
-			for (const copy of copiesBefore(file)) await rm(copy, { force: true });
+			for (const copy of copiesBefore(file)) await rm(copy, { force: true, recursive: true });
 			// Nobody is waited for: that would hold up the event loop. One after the other without a pause in between.
 			const steps = ["pragma busy_timeout = 0", "pragma wal_checkpoint(TRUNCATE)", "pragma busy_timeout = 5000"].map((text) =>
 				all<{ busy?: number }>(database, text),

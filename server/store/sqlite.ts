@@ -220,7 +220,7 @@ export async function openSqlite(file: string, now: number, how: OpenHow = {}): 
 	const prepare = statements.prepare as unknown as Direct["prepare"];
 	runDirectly(db, { prepare, busy: () => raw.inTransaction });
 	try {
-		await migrate(raw, db, file, now, how.onMigrate);
+		if (!how.asItIs) await migrate(raw, db, file, now, how.onMigrate);
 	} catch (error) {
 		await db.destroy();
 		throw error;

@@ -185,6 +185,9 @@ describe("reading and writing", () => {
 			{ key: "models[0].apiKeys[0]", message: expect.stringContaining("enter it anew") },
 		]);
 		expect(() => service.resolveModel(moved.models[0])).toThrow(/enter it anew/);
+		const plain = shown();
+		plain.models[0].baseUrl = "http://one.example/v1";
+		await expect(service.write(plain)).rejects.toThrow(/enter it anew/);
 		const provider = shown();
 		Object.assign(provider.models[0], { provider: "xai", baseUrl: null });
 		await expect(service.write(provider)).rejects.toThrow(/enter it anew/);

@@ -215,6 +215,8 @@ describe("opening the database", () => {
 		] as const) {
 			await writeFile(copy, "as it was");
 			await utimes(copy, now - days * day, now - days * day);
+			await (await openSqlite(home.file, home.clock.now(), { asItIs: true })).db.destroy();
+			expect(existsSync(copy), "whoever only looks drops nothing").toBe(true);
 			await (await home.open()).close();
 			expect(existsSync(copy)).toBe(kept);
 		}

@@ -86,7 +86,7 @@ export function ModelDialog({ config, model, onClose }: { config: Config; model:
 }
 
 function sameServer(draft: ModelDraft, model: ConfigModel): boolean {
-	const [now, before] = [draft.baseUrl.trim(), model.baseUrl ?? ""].map((url) => (URL.canParse(url) ? new URL(url).host : url));
+	const [now, before] = [draft.baseUrl.trim(), model.baseUrl ?? ""].map((url) => (URL.canParse(url) ? new URL(url).origin : url));
 	return draft.provider === model.provider && now === before;
 }
 
