@@ -44,14 +44,19 @@ function listFiles(directory, below = "") {
 	return files;
 }
 
+/** So many builds before the newest keep their files. A build that is the same but for one source shares nearly all of them. */
+const EARLIER_BUILDS = 8;
+
 /**
- * Moves a finished build into place file by file and keeps the files of the build before: a daemon or a browser tab that runs from it
+ * Moves a finished build into place file by file and keeps the files of the builds before: a daemon or a browser tab that runs from one
  * may still load its lazy parts. New names come first, then those that were there before, for they may ask for the new ones; the entry
  * is the last.
  */
 export function publish(staging, target, entry) {
 	const files = listFiles(staging);
-	const before = readJson(join(target, ".files.json"))?.files ?? [];
+	const known = readJson(join(target, ".files.json"));
+	const earlier = known ? [known.files, ...(known.earlier ?? [])].slice(0, EARLIER_BUILDS) : [];
+	const before = earlier.flat();
 	const rank = (file) => (file === entry ? 2 : before.includes(file) ? 1 : 0);
 	for (const file of files.toSorted((one, other) => rank(one) - rank(other))) {
 		mkdirSync(dirname(join(target, file)), { recursive: true });
@@ -59,11 +64,19 @@ export function publish(staging, target, entry) {
 	}
 	const keep = new Set([...files, ...before, ".files.json"]);
 	for (const file of listFiles(target)) if (!keep.has(file)) rmSync(join(target, file), { force: true });
-	writeWhole(join(target, ".files.json"), JSON.stringify({ files }));
+	writeWhole(join(target, ".files.json"), JSON.stringify({ files, earlier }));
+}
+
+/** What a build that was killed has left behind. Only for the one who holds the set-up's lock. */
+function removeLeftovers(root, name) {
+	const dist = join(root, "dist");
+	if (!existsSync(dist)) return;
+	for (const entry of readdirSync(dist)) if (entry.startsWith(`.${name}-`)) rmSync(join(dist, entry), { recursive: true, force: true });
 }
 
 /** Builds one target into dist/. What is there stays usable until the new one is whole. */
 export async function build(root, name) {
+	removeLeftovers(root, name);
 	const target = TARGETS[name];
 	const state = buildState(root, name);
 	state.content(); // as it is now: a source that changes during the build makes the next start build again

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -30,4 +30,12 @@ it("what asks for new files is not replaced before they are there, at whatever p
 	for (const file of ["loader.js", "main.js", "part-2.js", "program.js", "version-2.js"])
 		expect(await readFile(join(target, file), "utf8")).toBe("third");
 	expect(await readFile(join(target, "part-1.js"), "utf8")).toBe("first");
+});
+
+it("what runs from a build before the last one still finds its parts, and no pile grows", async () => {
+	const target = join(dir, "dist");
+	for (let at = 0; at < 30; at += 1) publish(await build(`build ${at}`, ["main.js", `part-${at}.js`]), target, "main.js");
+	const parts = (await readdir(target)).filter((name) => name.startsWith("part-"));
+	expect(parts).toEqual(expect.arrayContaining(["part-29.js", "part-28.js", "part-27.js", "part-24.js"]));
+	expect(parts.length).toBeLessThan(15);
 });

@@ -282,6 +282,13 @@ describe("npm start", () => {
 		expect((await readdir(join(clone, "dist"))).sort()).toEqual(["page", "server"]);
 	});
 
+	it("what a killed build has left is cleared by the next one", async () => {
+		await mkdir(join(clone, "dist", ".server-1", "part"), { recursive: true });
+		await mkdir(join(clone, "dist", ".page-1"), { recursive: true });
+		expect((await start(["scripts/build.mjs"]).ended).code).toBe(0);
+		expect((await readdir(join(clone, "dist"))).sort()).toEqual(["page", "server"]);
+	});
+
 	it("two at once build once and both start", async () => {
 		const both = [start(START), start(START)];
 		await Promise.all(both.map((one) => one.until("ready")));
