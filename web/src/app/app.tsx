@@ -1,23 +1,24 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 import { ApiError } from "../lib/api.ts";
+import { part } from "../lib/part.ts";
 import { FaultBoundary } from "./fault.tsx";
 import { Gate } from "./gate.tsx";
 import { NotFound } from "./not-found.tsx";
 import { Splash } from "./splash.tsx";
 import { theme, variables } from "./theme.ts";
 
-const ChatPage = lazy(() => {
+const ChatPage = part(() => {
 	// Both at once: the first answer on the page needs the second.
 	void import("../ui/markdown.tsx").catch(() => {});
 	return import("../features/chat/chat-page.tsx");
 });
-const ConsolePage = lazy(() => import("../features/console/console-page.tsx"));
-const SettingsPage = lazy(() => import("../features/settings/settings-page.tsx"));
-const SetupPage = lazy(() => import("../features/setup/setup-page.tsx"));
-const LoginPage = lazy(() => import("../features/login/login-page.tsx"));
+const ConsolePage = part(() => import("../features/console/console-page.tsx"));
+const SettingsPage = part(() => import("../features/settings/settings-page.tsx"));
+const SetupPage = part(() => import("../features/setup/setup-page.tsx"));
+const LoginPage = part(() => import("../features/login/login-page.tsx"));
 
 export function App({ setupCode }: { setupCode: string | null }) {
 	const [queries] = useState(

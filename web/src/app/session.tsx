@@ -158,6 +158,8 @@ function toQueries(queries: QueryClient, frame: LiveFrame): void {
 			return;
 		case "conversation":
 			toList(queries, frame);
+			// Whoever has it open asks once more, and is told that it is not there.
+			if (frame.change === "deleted") void queries.resetQueries({ queryKey: ["messages", frame.conversation] });
 			return;
 		case "message": {
 			const known = queries.getQueryData<ConversationPage>(["conversations"])?.conversations.find((one) => one.id === frame.conversation);

@@ -1,12 +1,13 @@
 import { useMediaQuery } from "@mantine/hooks";
-import { lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useState } from "react";
 import { useParams } from "react-router";
+import { part } from "../../lib/part.ts";
 import css from "./chat-page.module.css";
 import { ConversationList, useConversations } from "./conversation-list.tsx";
 import { NewChat } from "./new-chat.tsx";
 import { ThreadPage } from "./thread-page.tsx";
 
-const WhyPanel = lazy(() => import("./why-panel.tsx"));
+const WhyPanel = part(() => import("./why-panel.tsx"));
 
 /** The list beside the conversation; on a phone each is a page of its own. */
 export default function ChatPage() {

@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, memo, Suspense } from "react";
+import { memo, Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import type { Attachment, Message, Usage } from "../../../../server/http/contract.ts";
 import { assetUrl } from "../../lib/api.ts";
 import { clockTime, fileSize, fullTime, money, usageTokens } from "../../lib/format.ts";
+import { part } from "../../lib/part.ts";
 import { CopyButton } from "../../ui/copy-button.tsx";
 import { Mark } from "../../ui/mark.tsx";
 import { isDecision } from "./decisions.ts";
@@ -13,7 +14,7 @@ import { isOver, type LiveTurn, type Pending } from "./state.ts";
 import { ToolLine } from "./tool-line.tsx";
 import { isForgotten, summarizeArguments, traceOf } from "./trace.ts";
 
-const Markdown = lazy(() => import("../../ui/markdown.tsx").then((module) => ({ default: module.Markdown })));
+const Markdown = part(() => import("../../ui/markdown.tsx").then((module) => ({ default: module.Markdown })));
 
 export interface MessageActions {
 	edit(message: Message): void;
@@ -29,14 +30,16 @@ export const UserMessage = memo(function UserMessage({ message, actions }: { mes
 			{message.from && <div className={css.from}>{message.from}</div>}
 			<Bubble text={message.text} attachments={message.attachments} />
 			<footer className={css.foot}>
-				<span className={css.quiet}>
-					<CopyButton text={() => message.text} label={t("chat.copy")} className={css.act} />
-					{message.from === null && (
-						<button type="button" className={css.act} onClick={() => actions.edit(message)}>
-							{t("chat.edit")}
-						</button>
-					)}
-				</span>
+				{!isForgotten(message.text) && (
+					<span className={css.quiet}>
+						<CopyButton text={() => message.text} label={t("chat.copy")} className={css.act} />
+						{message.from === null && (
+							<button type="button" className={css.act} onClick={() => actions.edit(message)}>
+								{t("chat.edit")}
+							</button>
+						)}
+					</span>
+				)}
 				<Time at={message.at} locale={i18n.language} />
 			</footer>
 		</article>
@@ -195,7 +198,7 @@ function AnswerFoot({ message, last, actions }: { message: Message; last: boolea
 			{message.stopped && message.role !== "system" && <span>{t("chat.stopped")}</span>}
 			{message.usage && <Cost usage={message.usage} />}
 			{undelivered && message.delivery && <span className={css.refused}>{t(`chat.delivery.${message.delivery}`)}</span>}
-			<CopyButton text={() => message.text} label={t("chat.copy")} className={css.act} />
+			{!isForgotten(message.text) && <CopyButton text={() => message.text} label={t("chat.copy")} className={css.act} />}
 			{message.turnId && <WhyButton turnId={message.turnId} actions={actions} />}
 			{last && <AgainButton message={message} actions={actions} />}
 		</footer>

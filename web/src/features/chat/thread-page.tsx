@@ -18,7 +18,7 @@ import { Answer, type MessageActions, PendingMessage, UserMessage } from "./mess
 import { expectedModel } from "./model-picker.tsx";
 import { PhoneTop } from "./phone-top.tsx";
 import { activeTurn, type Entry, entriesOf } from "./state.ts";
-import { plainLine } from "./trace.ts";
+import { isForgotten, plainLine } from "./trace.ts";
 import { useStickyScroll } from "./use-sticky-scroll.ts";
 import { useThread } from "./use-thread.ts";
 
@@ -141,7 +141,9 @@ export function ThreadPage({ id, phone, onWhy }: { id: string; phone: boolean; o
 						onCancelEdit={() => setEditing(null)}
 						onEditLast={() =>
 							setEditing(
-								thread.messages.findLast((message) => message.role === "user" && message.from === null && !isDecision(message)) ?? null,
+								thread.messages.findLast(
+									(message) => message.role === "user" && message.from === null && !isDecision(message) && !isForgotten(message.text),
+								) ?? null,
 							)
 						}
 						onSend={send}
@@ -191,8 +193,8 @@ function EntryView({ entry, last, actions, offline, expected }: EntryViewProps) 
 function isLastAnswer(entries: Entry[], index: number): boolean {
 	if (index !== entries.length - 1 || entries[index]?.kind !== "message") return false;
 	const question = entries.slice(0, index).findLast((entry) => entry.kind === "message" && entry.message.role === "user");
-	// A decision is made once: what it set off is not asked for again.
-	return question?.kind === "message" && !isDecision(question.message);
+	// A decision is made once: what it set off is not asked for again; and of a forgotten question nothing is left to ask.
+	return question?.kind === "message" && !isDecision(question.message) && !isForgotten(question.message.text);
 }
 
 function ThreadPlaceholder() {

@@ -1,11 +1,12 @@
 import { Button, Select } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import type { Call } from "../../../../server/http/contract.ts";
 import { api } from "../../lib/api.ts";
 import { duration, fullCount } from "../../lib/format.ts";
+import { part } from "../../lib/part.ts";
 import { Notice } from "../../ui/parts.tsx";
 import { Card, Loaded } from "./card.tsx";
 import { Cost } from "./cost.tsx";
@@ -16,7 +17,7 @@ import { useChanged } from "./use-changed.ts";
 import { useFailureWords } from "./use-failure-words.ts";
 import { useSourceName } from "./use-source-name.ts";
 
-const CallSheet = lazy(() => import("./call-sheet.tsx"));
+const CallSheet = part(() => import("./call-sheet.tsx"));
 const pageSize = 50;
 
 /** Every model call, newest first; filter and opened call stand in the address. */

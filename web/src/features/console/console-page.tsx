@@ -1,16 +1,17 @@
-import { lazy, type ReactNode, Suspense, useEffect, useRef } from "react";
+import { type ReactNode, Suspense, useEffect, useRef } from "react";
 import { useTranslation } from "react-i18next";
 import { Navigate, NavLink, useParams } from "react-router";
 import { useOpenAlerts } from "../../app/session.tsx";
+import { part } from "../../lib/part.ts";
 import { Skeleton } from "../../ui/parts.tsx";
 import css from "./console.module.css";
 
-const AlertsTab = lazy(() => import("./alerts-tab.tsx"));
-const CallsTab = lazy(() => import("./calls-tab.tsx"));
-const HealthTab = lazy(() => import("./health-tab.tsx"));
-const LogTab = lazy(() => import("./log-tab.tsx"));
-const TurnsTab = lazy(() => import("./turns-tab.tsx"));
-const UsageTab = lazy(() => import("./usage-tab.tsx"));
+const AlertsTab = part(() => import("./alerts-tab.tsx"));
+const CallsTab = part(() => import("./calls-tab.tsx"));
+const HealthTab = part(() => import("./health-tab.tsx"));
+const LogTab = part(() => import("./log-tab.tsx"));
+const TurnsTab = part(() => import("./turns-tab.tsx"));
+const UsageTab = part(() => import("./usage-tab.tsx"));
 
 const tabs = ["usage", "alerts", "calls", "turns", "log", "health"] as const;
 const bodies: Record<(typeof tabs)[number], ReactNode> = {

@@ -1,11 +1,12 @@
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import type { TurnState, TurnSummary } from "../../../../server/http/contract.ts";
 import { api } from "../../lib/api.ts";
 import { duration, usageTokens } from "../../lib/format.ts";
+import { part } from "../../lib/part.ts";
 import { Chip, Notice, type Tone } from "../../ui/parts.tsx";
 import { useConversations } from "../chat/conversation-list.tsx";
 import { plainLine } from "../chat/trace.ts";
@@ -17,7 +18,7 @@ import { useChanged } from "./use-changed.ts";
 import { useFailureWords } from "./use-failure-words.ts";
 import { useOriginName } from "./use-origin-name.ts";
 
-const TurnSheet = lazy(() => import("./turn-sheet.tsx"));
+const TurnSheet = part(() => import("./turn-sheet.tsx"));
 const pageSize = 50;
 
 export const turnTone: Record<TurnState, Tone> = { queued: "plain", running: "accent", done: "ok", failed: "dawn", stopped: "plain" };
