@@ -32,6 +32,7 @@ import { embedderOf } from "./memory/embedder.ts";
 import { createLocalModel, installHintOf } from "./memory/local-model.ts";
 import { keyOfOwner } from "./memory/scope.ts";
 import { createModels } from "./model/models.ts";
+import { createClientHost } from "./model/openai/client-host.ts";
 import { createPriceBook } from "./model/prices.ts";
 import { detectLocal, listProviders } from "./model/providers.ts";
 import type { ModelSettings } from "./model/settings.ts";
@@ -261,7 +262,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			clock,
 			newId,
 			log,
-			proxy: environment.proxy,
+			client: createClientHost({ proxy: environment.proxy, newId, clock, log, env: environment.ofConnections }),
 			tokens,
 		}),
 		(it) => it.close(),

@@ -36,6 +36,8 @@ export interface Environment {
 	timezone: string;
 	/** For requests to model servers and the web; null = direct. `noProxy` as it is written in NO_PROXY. */
 	proxy: { http: string | null; https: string | null; noProxy: string | null };
+	/** What Node itself looks for when it connects, for threads that have no other variables. */
+	ofConnections: Record<string, string>;
 	/** Terminal wishes of the person at the command line. */
 	terminal: { color: boolean };
 	/** Answers a variable for `${VAR}` in config.yaml and for servers that are given named variables; undefined when not set. */
@@ -113,6 +115,7 @@ export function readEnvironment(
 			https: text("HTTPS_PROXY") ?? text("https_proxy"),
 			noProxy: text("NO_PROXY") ?? text("no_proxy"),
 		},
+		ofConnections: env.NODE_TLS_REJECT_UNAUTHORIZED ? { NODE_TLS_REJECT_UNAUTHORIZED: env.NODE_TLS_REJECT_UNAUTHORIZED } : {},
 		terminal: { color: !env.NO_COLOR && env.TERM !== "dumb" },
 		lookup: (name) => env[name],
 		problems,

@@ -3,6 +3,7 @@ import { createBeat } from "./beat.ts";
 import type { Hosts } from "./breaker.ts";
 import { type Target, targetOf } from "./candidates.ts";
 import { DEMO_ID, type Demo } from "./demo/demo.ts";
+import { joining } from "./joining.ts";
 import type { KeyRing } from "./keys.ts";
 import { type MeteredRun, metered } from "./metered.ts";
 import { type Meter, ModelError, type ModelEvent, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
@@ -270,22 +271,24 @@ export function createEngine(deps: EngineDeps): Engine {
 			run.refusedAt !== null && hasOther()
 				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
 				: undefined;
-		const { answer, reply } = await metered(deps, settings, key, written.shown, estimated, run, (tell) =>
-			deps.client.chat(
+		const { names } = written;
+		const { answer, reply } = await metered(deps, settings, key, written.shown, estimated, run, async (tell) => {
+			const wired = await deps.client.chat(
 				{
 					baseUrl: target.baseUrl,
 					key,
 					json: written.json,
 					limits: settings.limits,
 					firstByteMs,
-					names: written.names,
+					names: names.wire,
 					thinksUnopened: learned.thinksUnopened(target.baseUrl, settings.model),
 					nearlyFull: estimated > (settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS) * 0.9,
 				},
 				run.halt,
 				tell,
-			),
-		);
+			);
+			return { ...wired, calls: wired.calls.map((call) => ({ ...call, name: names.fromWire(call.name) })) };
+		});
 		if (answer.usage && answer.usage.inputTokens > 0 && written.images === 0)
 			tokens.learn(settings.model, counted, answer.usage.inputTokens);
 		if (answer.strayClose || learned.thinksUnopened(target.baseUrl, settings.model))
@@ -310,9 +313,10 @@ export function createEngine(deps: EngineDeps): Engine {
 			quote,
 		});
 		const estimated = tokens.countParts(settings.model, parts);
-		const { reply } = await metered(deps, settings, null, shown, estimated, run, (tell) =>
-			deps.demo.answer(run.request, run.halt, run.signal, tell),
-		);
+		const { reply } = await metered(deps, settings, null, shown, estimated, run, (tell) => {
+			const told = joining(beat, tell);
+			return deps.demo.answer(run.request, run.halt, run.signal, told.emit).finally(told.end);
+		});
 		run.emit({ type: "end", reply });
 	}
 
@@ -354,8 +358,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	}
 
 	return {
-		stream: (request, list, signal, once = false) =>
-			eventStream(signal, (emit, halt) => answer(request, list, signal, once, emit, halt), beat),
+		stream: (request, list, signal, once = false) => eventStream(signal, (emit, halt) => answer(request, list, signal, once, emit, halt)),
 	};
 }
 

@@ -1,8 +1,9 @@
 /** The meter around every attempt: opened before a byte is sent, closed exactly once with what became of it. */
 import { DEMO_ID } from "./demo/demo.ts";
 import type { EngineDeps } from "./engine.ts";
+import type { WireEvent } from "./joining.ts";
 import { type CallStart, ModelError, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
-import { AttemptFailed, type WireAnswer, type WireEvent } from "./openai/client.ts";
+import { AttemptFailed, type WireAnswer } from "./openai/client.ts";
 import type { RawUsage } from "./openai/collect.ts";
 import { maskKey } from "./redact.ts";
 import type { ModelSettings } from "./settings.ts";

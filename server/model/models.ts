@@ -6,7 +6,7 @@ import { type Embedded, embedTexts } from "./embed.ts";
 import { createEngine, type Engine, type EngineDeps, type Prices } from "./engine.ts";
 import { createKeyRing } from "./keys.ts";
 import { type CallContext, type Meter, type Model, ModelError } from "./model.ts";
-import { createClient } from "./openai/client.ts";
+import { type Client, createClient } from "./openai/client.ts";
 import { createLearned } from "./openai/quirks.ts";
 import type { ProxySettings } from "./openai/transport.ts";
 import { DEFAULT_CONTEXT_TOKENS, type ModelRoles, type ModelSettings } from "./settings.ts";
@@ -30,6 +30,8 @@ export interface ModelsOptions {
 	sleep?(ms: number, signal: AbortSignal): Promise<void>;
 	/** From the environment (config reads it); null = direct. */
 	proxy?: ProxySettings | null;
+	/** Makes the requests, and is closed with the models. Default: one in this thread. */
+	client?: Client;
 	/** Ms between two words of the demo model. Default 18; 0 in tests. */
 	demoPaceMs?: number;
 }
@@ -74,7 +76,7 @@ export function createModels(options: ModelsOptions): Models {
 	let roles = options.roles;
 	const tokens = options.tokens ?? createTokenCounter();
 	const { clock, newId, log } = options;
-	const client = createClient({ proxy: options.proxy ?? null, newId, clock });
+	const client = options.client ?? createClient({ proxy: options.proxy ?? null, newId, clock });
 	const ring = createKeyRing(clock);
 	const hosts = createHosts(clock);
 	const learned = createLearned();

@@ -1,5 +1,4 @@
 /** A request's events as they are read: one queue between whoever makes them and the reader, however many calls lie between. */
-import type { Beat } from "./beat.ts";
 import type { ModelEvent } from "./model.ts";
 
 /** Why a request need not go on: it was stopped, or nobody reads it any more. */
@@ -12,18 +11,10 @@ export interface Halt {
 
 export type Emit = (event: ModelEvent) => void;
 
-/** The halt of a request that only `signal` can stop; `end` lets go of the signal. */
-export function haltOn(signal: AbortSignal): Halt & { halt(why: string): void; end(): void } {
+/** A halt that happens when `halt` is called, once. */
+export function createHalt(): Halt & { halt(why: string): void } {
 	const listeners = new Set<() => void>();
 	let why: string | null = null;
-	const halt = (reason: string) => {
-		if (why !== null) return;
-		why = reason;
-		for (const listener of listeners) listener();
-	};
-	const stop = () => halt("stopped");
-	if (signal.aborted) stop();
-	else signal.addEventListener("abort", stop, { once: true });
 	return {
 		get why() {
 			return why;
@@ -33,25 +24,29 @@ export function haltOn(signal: AbortSignal): Halt & { halt(why: string): void; e
 			else listeners.add(listener);
 			return () => listeners.delete(listener);
 		},
-		halt,
-		end: () => signal.removeEventListener("abort", stop),
+		halt(reason) {
+			if (why !== null) return;
+			why = reason;
+			for (const listener of listeners) listener();
+		},
 	};
+}
+
+/** The halt of a request that `signal` can stop as well; `end` lets go of the signal. */
+export function haltOn(signal: AbortSignal): ReturnType<typeof createHalt> & { end(): void } {
+	const halt = createHalt();
+	const stop = () => halt.halt("stopped");
+	if (signal.aborted) stop();
+	else signal.addEventListener("abort", stop, { once: true });
+	return Object.assign(halt, { end: () => signal.removeEventListener("abort", stop) });
 }
 
 /**
  * What `produce` emits, in order; it begins with the first read, and its failure is thrown after the events before it. A reader that goes
- * away halts it and waits for its end. Text is handed on at once when none was since the last beat; what comes sooner is joined until the
- * next one, because each event costs its reader more than its words.
+ * away halts it and waits for its end.
  */
-export function eventStream(
-	signal: AbortSignal,
-	produce: (emit: Emit, halt: Halt) => Promise<void>,
-	beat: Beat,
-): AsyncIterableIterator<ModelEvent> {
+export function eventStream(signal: AbortSignal, produce: (emit: Emit, halt: Halt) => Promise<void>): AsyncIterableIterator<ModelEvent> {
 	const ready: ModelEvent[] = [];
-	let joined: Extract<ModelEvent, { type: "text" | "reasoning" }> | null = null;
-	/** Not null: text waits for the next beat; ends the waiting. */
-	let pause: (() => void) | null = null;
 	let reader: { resolve(result: IteratorResult<ModelEvent>): void; reject(error: unknown): void } | null = null;
 	let running: Promise<void> | null = null;
 	let halt: ReturnType<typeof haltOn> | null = null;
@@ -71,42 +66,10 @@ export function eventStream(
 		reader = null;
 	}
 
-	function release(): void {
-		if (joined) ready.push(joined);
-		joined = null;
-	}
-
-	function rest(): void {
-		if (!joined) {
-			go();
-			return;
-		}
-		release();
+	function emit(event: ModelEvent): void {
+		ready.push(event);
 		answer();
 	}
-
-	function go(): void {
-		pause?.();
-		pause = null;
-	}
-
-	const emit: Emit = (event) => {
-		if (event.type === "text" || event.type === "reasoning") {
-			if (joined?.type === event.type) joined = { type: event.type, text: joined.text + event.text };
-			else {
-				if (joined) go();
-				release();
-				joined = event;
-			}
-			if (pause) return;
-			release();
-			pause = beat.listen(rest);
-		} else {
-			release();
-			ready.push(event);
-		}
-		answer();
-	};
 
 	async function run(): Promise<void> {
 		halt = haltOn(signal);
@@ -118,8 +81,6 @@ export function eventStream(
 			failure = error;
 		}
 		halt.end();
-		go();
-		release();
 		answer();
 	}
 

@@ -1,6 +1,8 @@
 /** The built-in demo model: in process, deterministic, no network, no cost. It reads a request as any model would and answers with text or real tool calls. */
+
+import type { WireEvent } from "../joining.ts";
 import { ModelError, type ModelRequest } from "../model.ts";
-import type { WireAnswer, WireEvent } from "../openai/client.ts";
+import type { WireAnswer } from "../openai/client.ts";
 import { DEFAULT_LIMITS, type ModelSettings } from "../settings.ts";
 import type { Halt } from "../stream.ts";
 import type { TokenCounter } from "../tokens.ts";

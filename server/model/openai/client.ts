@@ -1,6 +1,8 @@
 /** One attempt at an OpenAI-compatible server: sends through the SDK, reads tolerantly, guards every wait. */
 import type OpenAI from "openai";
+import { createBeat } from "../beat.ts";
 import { type Failure, kindOfStatus, kindOfStreamError, retryAfterMs } from "../errors.ts";
+import { joining, type WireEvent } from "../joining.ts";
 import { ModelError, type ModelReply, type ToolCall } from "../model.ts";
 import { redact } from "../redact.ts";
 import type { ModelLimits } from "../settings.ts";
@@ -22,18 +24,22 @@ export interface Attempt {
 	limits: ModelLimits;
 	/** Shortens the wait for the first byte, when another model could answer instead. */
 	firstByteMs?: number;
-	names: { has(name: string): boolean; fromWire(name: string): string };
+	/** Names of the offered tools, as they are on the wire. */
+	names: ReadonlySet<string>;
 	/** The model is known to begin inside thinking. */
 	thinksUnopened: boolean;
 	/** By our own count the request fills the model's window. */
 	nearlyFull: boolean;
 }
 
-export type WireEvent =
-	| { type: "text"; text: string }
-	| { type: "reasoning"; text: string }
-	/** All text so far was thinking. */
-	| { type: "void" };
+export interface JsonRequest {
+	baseUrl: string;
+	/** "" = no key is sent. */
+	key: string;
+	/** Without it the request is a GET. */
+	body?: unknown;
+	limits: ModelLimits;
+}
 
 export interface WireAnswer {
 	text: string;
@@ -62,10 +68,13 @@ export class AttemptFailed extends Error {
 }
 
 export interface Client {
-	/** Makes one attempt and tells what streams in, as much at once as came at once. Throws `AttemptFailed`, also when it is halted. */
+	/**
+	 * Makes one attempt and tells what streams in, joined (see `joining`), all of it before it resolves or throws. Calls are named as they
+	 * are on the wire. Throws `AttemptFailed`, also when it is halted.
+	 */
 	chat(attempt: Attempt, halt: Halt, emit: (event: WireEvent) => void): Promise<WireAnswer>;
 	/** One request with a JSON answer (embeddings, models). Throws `AttemptFailed`. */
-	json(path: string, options: { baseUrl: string; key: string; body?: unknown; limits: ModelLimits }, signal: AbortSignal): Promise<unknown>;
+	json(path: string, request: JsonRequest, signal: AbortSignal): Promise<unknown>;
 	/** Loads the SDK, so that the first call does not wait for it. */
 	warm(): Promise<void>;
 	close(): void;
@@ -74,6 +83,7 @@ export interface Client {
 export function createClient(options: { proxy?: ProxySettings | null; newId(): string; clock: { now(): number } }): Client {
 	const transport = createTransport(options.proxy ?? null);
 	const clients = new Map<string, Promise<OpenAI>>();
+	const beat = createBeat();
 
 	function sdk(baseUrl: string, key: string): Promise<OpenAI> {
 		const id = `${baseUrl}\n${key}`;
@@ -93,6 +103,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		const collector = createCollector(attempt.names);
 		const think = createThinkFilter(attempt.thinksUnopened);
 		const reader = createBodyReader();
+		const told = joining(beat, emit);
 		let text = "";
 		let reasoning = "";
 		let firstByteMs: number | null = null;
@@ -126,6 +137,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 				return answer();
 			throw new AttemptFailed(classify(error, attempt, watch, halt), text + reasoning, firstByteMs);
 		} finally {
+			told.end();
 			watch.stop();
 			if (clean) leaveOpen(body, exchange);
 			else exchange.abort();
@@ -143,16 +155,16 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			if (piece.void) {
 				reasoning += text;
 				text = "";
-				emit({ type: "void" });
+				told.emit({ type: "void" });
 			}
 			const thought = separate + piece.thought;
 			if (thought !== "") {
 				reasoning += thought;
-				emit({ type: "reasoning", text: thought });
+				told.emit({ type: "reasoning", text: thought });
 			}
 			if (piece.text !== "") {
 				text += piece.text;
-				emit({ type: "text", text: piece.text });
+				told.emit({ type: "text", text: piece.text });
 			}
 		}
 
@@ -161,8 +173,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 			if (!result)
 				throw new ModelError("protocol", collector.started ? "the answer ended before it was complete" : "the server sent no answer");
 			tell(think.end(), "");
-			const calls = result.calls.map((call) => ({ ...call, name: attempt.names.fromWire(call.name) }));
-			const { finish, usage, extras } = result;
+			const { calls, finish, usage, extras } = result;
 			return { text, reasoning, calls, finish, usage, extras, firstByteMs: firstByteMs ?? 0, strayClose: think.strayClose };
 		}
 	}
@@ -210,11 +221,7 @@ export function createClient(options: { proxy?: ProxySettings | null; newId(): s
 		return make("network", `the connection failed: ${code ?? cause.message}`, !neverSent);
 	}
 
-	async function json(
-		path: string,
-		request: { baseUrl: string; key: string; body?: unknown; limits: ModelLimits },
-		signal: AbortSignal,
-	): Promise<unknown> {
+	async function json(path: string, request: JsonRequest, signal: AbortSignal): Promise<unknown> {
 		const halt = haltOn(signal);
 		const exchange = createExchange(request.limits.connectMs);
 		const watch = createWatch(halt, request.limits, request.limits.firstByteMs, exchange);

@@ -18,8 +18,8 @@ export interface ToolNames {
 	toWire(name: string): string;
 	/** Unknown names come back unchanged: the loop answers them. */
 	fromWire(name: string): string;
-	/** True for names on the wire. */
-	has(name: string): boolean;
+	/** All names on the wire. */
+	wire: ReadonlySet<string>;
 }
 
 export interface Written {
@@ -235,7 +235,7 @@ export function fitNames(tools: { name: string }[]): ToolNames {
 	return {
 		toWire: (name) => to.get(name) ?? (NAME.test(name) ? name : fitName(name, "")),
 		fromWire: (name) => from.get(name) ?? name,
-		has: (name) => from.has(name),
+		wire: new Set(from.keys()),
 	};
 }
 
