@@ -68,7 +68,12 @@ function Reconnecting() {
 	const seconds = waiting ? Math.max(0, Math.ceil((state.retryAt - now) / 1000)) : 0;
 	return (
 		<p className={css.banner} data-tone="dawn" role="alert">
-			<span className="tabular">{seconds > 0 ? t("offline.reconnecting", { seconds }) : t("offline.now")}</span> {t("offline.kept")}{" "}
+			{/* A second that passes is for the eye alone: each would be read out. */}
+			<span className="hidden">{t("offline.title")}</span>
+			<span className="tabular" aria-hidden="true">
+				{seconds > 0 ? t("offline.reconnecting", { seconds }) : t("offline.now")}
+			</span>{" "}
+			{t("offline.kept")}{" "}
 			<button type="button" onClick={() => live.retryNow()}>
 				{t("offline.retry")}
 			</button>

@@ -2,9 +2,10 @@ import { ActionIcon } from "@mantine/core";
 import { ChartNoAxesColumn, Menu as MenuIcon, MessageCircle, Settings } from "lucide-react";
 import { type ReactNode, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { NavLink, Outlet, useMatch } from "react-router";
+import { NavLink, Outlet, useLocation, useMatch } from "react-router";
 import { isWithoutModel } from "../features/models/problems.ts";
 import { clockTime, fullCount, shortCount } from "../lib/format.ts";
+import { useTitle } from "../lib/use-title.ts";
 import { Mark } from "../ui/mark.tsx";
 import { Chip, Dot, type Tone } from "../ui/parts.tsx";
 import { Banners } from "./banners.tsx";
@@ -19,6 +20,8 @@ export function Shell() {
 	const { t } = useTranslation();
 	const [collapsed, setCollapsed] = useState(() => localStorage.getItem(collapsedKey) === "1");
 	const inThread = useMatch("/chat/:id") !== null;
+	const place = useLocation().pathname.split("/")[1];
+	useTitle(place === "chat" || place === "console" || place === "settings" ? `${t(`app.${place}`)} · OpenLani` : "OpenLani");
 	const toggle = () => {
 		localStorage.setItem(collapsedKey, collapsed ? "0" : "1");
 		setCollapsed(!collapsed);
@@ -92,7 +95,7 @@ function ConsoleItem() {
 		<NavItem to="/console" icon={<ChartNoAxesColumn size={18} aria-hidden="true" />} label={t("app.console")}>
 			{open > 0 && (
 				<b className={css.badge}>
-					{open > 99 ? "99+" : open}
+					<span aria-hidden="true">{open > 99 ? "99+" : open}</span>
 					<span className="hidden">{t("alerts.badge", { count: open })}</span>
 				</b>
 			)}

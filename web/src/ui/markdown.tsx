@@ -79,7 +79,12 @@ function Link({ href, children }: { href: string | undefined; children: ReactNod
 		<a href={target.href} target="_blank" rel="noopener noreferrer nofollow" title={target.href}>
 			{children}
 			{!says && <span className={css.host}> {target.host}</span>}
-			{target.kind === "web" && <ExternalLink className={css.out} size={12} aria-label={t("markdown.newTab")} />}
+			{target.kind === "web" && (
+				<>
+					{" "}
+					<ExternalLink className={css.out} size={12} aria-label={t("markdown.newTab")} />
+				</>
+			)}
 		</a>
 	);
 }

@@ -1,4 +1,4 @@
-import { Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -6,7 +6,9 @@ import { Navigate, useLocation, useNavigate } from "react-router";
 import { PageMenu } from "../../app/page-menu.tsx";
 import { ApiError, api } from "../../lib/api.ts";
 import { useReason } from "../../lib/use-reason.ts";
+import { useTitle } from "../../lib/use-title.ts";
 import { Mark } from "../../ui/mark.tsx";
+import { PasswordField } from "../../ui/password-field.tsx";
 import css from "./login.module.css";
 
 export default function LoginPage() {
@@ -15,6 +17,7 @@ export default function LoginPage() {
 	const queries = useQueryClient();
 	const navigate = useNavigate();
 	const location = useLocation();
+	useTitle(`${t("login.submit")} · OpenLani`);
 	const [username, setUsername] = useState("");
 	const [password, setPassword] = useState("");
 	const login = useMutation({
@@ -54,7 +57,7 @@ export default function LoginPage() {
 					value={username}
 					onChange={(event) => setUsername(event.currentTarget.value)}
 				/>
-				<PasswordInput
+				<PasswordField
 					label={t("login.password")}
 					autoComplete="current-password"
 					required

@@ -1,6 +1,7 @@
-import { Anchor, Autocomplete, PasswordInput, Select, TextInput } from "@mantine/core";
+import { Anchor, Autocomplete, Select, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ModelEntry, SetupInfo } from "../../../../server/http/contract.ts";
+import { PasswordField } from "../../ui/password-field.tsx";
 
 export type Provider = SetupInfo["providers"][number];
 
@@ -74,7 +75,7 @@ export function ModelFields({ providers, draft, onChange, hasKey = false, knownM
 						description={provider.id === "custom" ? undefined : t("settings.baseUrlHint")}
 					/>
 					{needsKey || provider.id === "custom" ? (
-						<PasswordInput
+						<PasswordField
 							label={t("setup.key")}
 							description={`${hasKey ? t("settings.keyKeep") : t("setup.keyHint")} ${t("settings.keyVariable")}`}
 							value={draft.key}

@@ -1,5 +1,6 @@
-import { PasswordInput, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { PasswordField } from "../../ui/password-field.tsx";
 
 export interface Account {
 	username: string;
@@ -38,7 +39,7 @@ export function AccountStep({
 				onChange={(event) => onChange({ ...account, username: event.currentTarget.value })}
 				error={error("needName")}
 			/>
-			<PasswordInput
+			<PasswordField
 				label={t("login.password")}
 				description={t("setup.passwordHint")}
 				autoComplete="new-password"
@@ -47,7 +48,7 @@ export function AccountStep({
 				onChange={(event) => onChange({ ...account, password: event.currentTarget.value })}
 				error={error("tooShort")}
 			/>
-			<PasswordInput
+			<PasswordField
 				label={t("setup.passwordAgain")}
 				autoComplete="new-password"
 				maxLength={256}

@@ -10,6 +10,7 @@ import { ApiError, api } from "../../lib/api.ts";
 import type { Locale } from "../../lib/i18n.ts";
 import { browserTimezone } from "../../lib/timezones.ts";
 import { useReason } from "../../lib/use-reason.ts";
+import { useTitle } from "../../lib/use-title.ts";
 import { Mark } from "../../ui/mark.tsx";
 import { Notice } from "../../ui/parts.tsx";
 import { AccountStep, accountProblem } from "./account-step.tsx";
@@ -24,6 +25,7 @@ const steps = ["language", "model", "account", "limits"] as const;
 /** The first start, in four short steps; nothing is written before the last. */
 export default function SetupPage({ code: givenCode }: { code: string | null }) {
 	const { t, i18n } = useTranslation();
+	useTitle(t("setup.title"));
 	const reason = useReason();
 	const navigate = useNavigate();
 	const queries = useQueryClient();
@@ -41,12 +43,18 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 	const picksNone = choice.kind === "demo" || choice.kind === "given";
 	const [entry, setEntry] = useState<ModelEntry | null>(null);
 	const [account, setAccount] = useState({ username: "", password: "", again: "" });
-	const [showProblems, setShowProblems] = useState(false);
+	/** How often "Next" was refused here; from the first time on it is said why. */
+	const [refusals, setRefusals] = useState(0);
+	const showProblems = refusals > 0;
 	const [limits, setLimits] = useState<{ timezone: string; tokens: number }>({ timezone: browserTimezone(), tokens: 2_000_000 });
 	const heading = useRef<HTMLHeadingElement>(null);
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: each step takes the focus
 	useEffect(() => heading.current?.focus(), [step, code]);
+	const form = useRef<HTMLFormElement>(null);
+	useEffect(() => {
+		if (refusals > 0) form.current?.querySelector<HTMLElement>("input[aria-invalid=true]")?.focus();
+	}, [refusals]);
 
 	const finish = useMutation({
 		mutationFn: () =>
@@ -83,7 +91,7 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 	const blocked = (name === "model" && !picksNone && entry === null) || finish.isPending;
 
 	function next(): void {
-		if (name === "account" && accountProblem(account)) setShowProblems(true);
+		if (name === "account" && accountProblem(account)) setRefusals(refusals + 1);
 		else if (step < steps.length - 1) setStep(step + 1);
 		else finish.mutate();
 	}
@@ -102,6 +110,7 @@ export default function SetupPage({ code: givenCode }: { code: string | null }) 
 					<CodeStep wrong={wrongCode} heading={heading} onCode={setCode} />
 				) : (
 					<form
+						ref={form}
 						onSubmit={(event) => {
 							event.preventDefault();
 							if (!blocked) next();

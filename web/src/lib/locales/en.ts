@@ -7,6 +7,7 @@ export const en = {
 		navigation: "Main navigation",
 		collapse: "Show or hide the side bar",
 		skip: "Skip to content",
+		showSecret: "Show or hide what is typed",
 		today: "today",
 		tokensToday: "{{used}} of {{limit}} tokens used today",
 		tokensTodayOpen: "{{used}} tokens used today, no limit",

@@ -9,6 +9,7 @@ export const zhCn: Words = {
 		navigation: "主导航",
 		collapse: "展开或收起侧栏",
 		skip: "跳到正文",
+		showSecret: "显示或隐藏输入的内容",
 		today: "今日",
 		tokensToday: "今日已用 {{used}}，上限 {{limit}} tokens",
 		tokensTodayOpen: "今日已用 {{used}} tokens，未设上限",
