@@ -105,8 +105,11 @@ export const Message = z.object({
 });
 export type Message = z.infer<typeof Message>;
 
+/** The longest message, in characters. */
+export const maxMessageChars = 200_000;
+
 export const SendMessage = z.object({
-	text: z.string().max(200_000).default(""),
+	text: z.string().max(maxMessageChars).default(""),
 	/** Ids from `POST /api/v1/assets`. */
 	attachments: z
 		.array(z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), name: z.string().max(255).optional() }))

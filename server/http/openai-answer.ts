@@ -33,8 +33,7 @@ export function usageOf({ turn }: Answer): Record<string, unknown> {
 /** The text of a turn that succeeded; a failed or stopped one is an error, also when there is partial text. */
 export function textOf({ row, turn }: Answer): string {
 	if (turn?.state === "failed") throw new HttpProblem(502, "turn-failed", row?.text || "The answer failed.", { headers: NO_RETRY });
-	if (turn?.state === "stopped" && row === null)
-		throw new HttpProblem(409, "turn-stopped", "The answer was stopped.", { headers: NO_RETRY });
+	if (turn?.state === "stopped") throw new HttpProblem(409, "turn-stopped", "The answer was stopped.", { headers: NO_RETRY });
 	return row?.text ?? "";
 }
 

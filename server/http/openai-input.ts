@@ -1,5 +1,6 @@
 /** What an OpenAI client sends, read tolerantly, purely: the last user message is the input, everything else is history that we keep ourselves. */
 import { z } from "zod";
+import { maxMessageChars } from "./contract.ts";
 import { HttpProblem } from "./problem.ts";
 
 const Part = z.looseObject({
@@ -59,16 +60,22 @@ function fileOf(part: z.output<typeof Part>, index: number): InputFile | null {
 	return null;
 }
 
+function checked(text: string): string {
+	if (text.length > maxMessageChars)
+		throw bad("context-length-exceeded", `The message has ${text.length} characters; at most ${maxMessageChars} are taken.`);
+	return text;
+}
+
 /** Text and files of the last user message. Throws `HttpProblem` for what cannot be used. */
 export function inputOf(request: ChatRequest): { text: string; files: InputFile[] } {
 	const last = request.messages.findLast(({ role }) => role === "user");
 	if (!last) throw bad("no-user-message", "`messages` holds no user message.");
-	if (typeof last.content === "string") return { text: last.content, files: [] };
+	if (typeof last.content === "string") return { text: checked(last.content), files: [] };
 	const parts = last.content ?? [];
 	const text = parts.flatMap((part) => (part.type === "text" && part.text !== undefined ? [part.text] : [])).join("\n");
 	const files = parts.flatMap((part, index) => fileOf(part, index) ?? []);
 	if (files.length > 16) throw bad("too-many-files", "At most 16 files in one message.");
-	return { text, files };
+	return { text: checked(text), files };
 }
 
 /** The conversation's name from its header. Header bytes are UTF-8 where they can be. */

@@ -16,10 +16,8 @@ import { startWait, type Wait } from "./wait.ts";
 const BODY_BYTES = 32 * 1024 * 1024;
 const MODEL = "openlani";
 
-const ModelList = z.object({
-	object: z.literal("list"),
-	data: z.array(z.object({ id: z.string(), object: z.literal("model"), created: z.number().int(), owned_by: z.string() })),
-});
+const Model = z.object({ id: z.string(), object: z.literal("model"), created: z.number().int(), owned_by: z.string() });
+const ModelList = z.object({ object: z.literal("list"), data: z.array(Model) });
 
 export function openaiRoutes(app: App, context: Context): void {
 	const { deps, submit, closing } = context;
@@ -86,10 +84,18 @@ export function openaiRoutes(app: App, context: Context): void {
 		}
 	}
 
-	app.get("/v1/models", { schema: { response: { 200: ModelList } } }, async () => {
+	function listModels(): z.output<typeof Model>[] {
 		const created = Math.floor(deps.clock.now() / 1000);
 		const ids = new Set([MODEL, ...deps.models.list().map(({ id }) => id)]);
-		return { object: "list" as const, data: [...ids].map((id) => ({ id, object: "model" as const, created, owned_by: MODEL })) };
+		return [...ids].map((id) => ({ id, object: "model" as const, created, owned_by: MODEL }));
+	}
+
+	app.get("/v1/models", { schema: { response: { 200: ModelList } } }, async () => ({ object: "list" as const, data: listModels() }));
+
+	app.get("/v1/models/:id", { schema: { params: z.object({ id: z.string() }), response: { 200: Model } } }, async (request) => {
+		const model = listModels().find(({ id }) => id === request.params.id);
+		if (!model) throw new HttpProblem(404, "model-not-found", `There is no model ${request.params.id}.`);
+		return model;
 	});
 
 	app.post("/v1/chat/completions", { bodyLimit: BODY_BYTES, schema: { body: ChatRequest } }, async (request, reply) => {

@@ -77,6 +77,11 @@ describe("the official client", () => {
 		const models = [];
 		for await (const model of client.models.list()) models.push(model.id);
 		expect(models).toEqual(["openlani", "main"]);
+		for (const id of models) expect(await client.models.retrieve(id)).toMatchObject({ id, object: "model", owned_by: "openlani" });
+		expect(await client.models.retrieve("gpt-none").catch((error: unknown) => error)).toMatchObject({
+			status: 404,
+			code: "model_not_found",
+		});
 	});
 
 	it("is told about errors in its own shape", async () => {
@@ -98,6 +103,12 @@ describe("the official client", () => {
 			status: 400,
 			code: "empty_message",
 		});
+		// Longer than a message may be anywhere else.
+		expect(await client.chat.completions.create(ask("word ".repeat(50_000))).catch((error: unknown) => error)).toMatchObject({
+			status: 400,
+			code: "context_length_exceeded",
+		});
+		expect(await messagesOf()).toEqual([]);
 		expect(await client.get("/nothing").catch((error: unknown) => error)).toMatchObject({ status: 404, code: "not_found" });
 	});
 
@@ -179,6 +190,15 @@ describe("the official client", () => {
 			await until(async () => (await house.store.turns.list({ conversationId: id, limit: 1 }))[0]?.state === "stopped", "the stop");
 			if (stream) await house.close();
 		}
+	});
+
+	it.each(["Stopped.", "half an ans"])("is told when somebody else stopped the answer: %s", async (reply) => {
+		await start(async function* () {
+			return yield* ended(outcome({ reply, fromUs: reply === "Stopped.", state: "stopped" }));
+		});
+		const streamed = async () => read(await client.chat.completions.create({ ...ask(), stream: true }));
+		for (const asking of [streamed, () => client.chat.completions.create(ask())])
+			expect(await asking().catch((error: unknown) => error)).toMatchObject({ code: "turn_stopped" });
 	});
 
 	it("leaves the turn alone while somebody else waits for it", async () => {
