@@ -36,12 +36,9 @@ export async function writeArchive(
 	await mkdir(staging, { recursive: true, mode: 0o700 });
 	try {
 		for (const name of keptFiles) await stageFile(join(home, name), join(staging, name), counts);
-		for (const name of keptFolders) await stageFolder(join(home, name), join(staging, name), name === "data" ? leftOut : null, counts);
-		const database = join(home, "data", "openlani.db");
-		if (await stat(database).catch(() => null)) {
-			await mkdir(join(staging, "data"), { recursive: true });
-			await copyDatabase(database, join(staging, "data", "openlani.db"));
-			counts.files += 1;
+		for (const name of keptFolders) {
+			if (name === "data") await stageDatabase(home, staging, counts);
+			await stageFolder(join(home, name), join(staging, name), name === "data" ? leftOut : null, counts);
 		}
 		await writeFile(join(staging, "manifest.json"), `${JSON.stringify({ ...manifest, files: counts.files }, null, "\t")}\n`);
 		await create({ gzip: { level: 6 }, file: part, cwd: staging, portable: true, mode: 0o600 }, await readdir(staging));
@@ -56,6 +53,15 @@ export async function writeArchive(
 		await rm(staging, { recursive: true, force: true });
 		await rm(part, { force: true });
 	}
+}
+
+/** Before the assets: they are stored before the message that names them, so none of the copy's is missing. */
+async function stageDatabase(home: string, staging: string, counts: { files: number }): Promise<void> {
+	const database = join(home, "data", "openlani.db");
+	if (!(await stat(database).catch(() => null))) return;
+	await mkdir(join(staging, "data"), { recursive: true });
+	await copyDatabase(database, join(staging, "data", "openlani.db"));
+	counts.files += 1;
 }
 
 async function stageFolder(from: string, to: string, skip: RegExp | null, counts: { files: number; links: number }): Promise<void> {

@@ -40,6 +40,9 @@ export function checkDatabase(file: string): DatabaseCheck {
 export async function copyDatabase(file: string, target: string): Promise<void> {
 	const raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });
 	try {
+		// Of one moment: without a transaction of its own the copy begins anew with every write, and ends when nobody talks any more.
+		raw.exec("BEGIN");
+		raw.prepare("SELECT count(*) FROM sqlite_schema").get();
 		await raw.backup(target);
 	} finally {
 		raw.close();

@@ -1,7 +1,9 @@
 import { mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import Database from "better-sqlite3";
 import { create } from "tar";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { unpackArchive, writeArchive } from "../../../server/cli/archive.ts";
 import { lockHome } from "../../../server/workspace/lock.ts";
 import { createTestProgram, type TestProgram } from "./helpers.ts";
 
@@ -131,5 +133,36 @@ describe("backup and restore", () => {
 		await rm(test.home, { recursive: true });
 		expect((await test.run(["restore", bad[0] ?? ""])).code).toBe(1);
 		await expect(stat(test.home)).rejects.toThrow();
+	}, 60_000);
+
+	it("are of one moment, however busy the daemon is, and no attachment that the copy names is missing", async () => {
+		const assets = join(test.home, "data", "assets");
+		await mkdir(assets, { recursive: true });
+		const busy = new Database(join(test.home, "data", "openlani.db"));
+		busy.pragma("journal_mode = WAL");
+		busy.exec("CREATE TABLE filler (x BLOB); CREATE TABLE message (asset TEXT)");
+		for (let count = 0; count < 20; count += 1) busy.prepare("INSERT INTO filler VALUES (randomblob(1000000))").run();
+		const insert = busy.prepare("INSERT INTO message VALUES (?)");
+		let isMade = false;
+		const making = writeArchive(test.home, file, { format: 1, version: "1", createdAt: "" }).finally(() => {
+			isMade = true;
+		});
+		// As a message is stored: what it names first. No more than so many, or a copy that waits for silence would never end.
+		let stored = 0;
+		while (!isMade && stored < 2000) {
+			stored += 1;
+			await writeFile(join(assets, String(stored)), "");
+			insert.run(String(stored));
+		}
+		await making;
+		busy.close();
+		const folder = join(test.root, "unpacked");
+		await unpackArchive(file, folder);
+		const copy = new Database(join(folder, "data", "openlani.db"), { readonly: true });
+		const named = copy.prepare("SELECT asset FROM message").pluck().all() as string[];
+		copy.close();
+		expect(named.length).toBeLessThan(stored);
+		const kept = new Set(await readdir(join(folder, "data", "assets")));
+		expect(named.filter((name) => !kept.has(name))).toEqual([]);
 	}, 60_000);
 });
