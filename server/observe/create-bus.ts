@@ -7,7 +7,7 @@ export interface BusOptions {
 	clock: { now(): number };
 	/** Messages as they are now, for replay: a kept `message` event names its message and does not copy it. */
 	messages(ids: string[]): Promise<Map<string, Message>>;
-	/** Told when events could not be written (disk full); the bus goes on in memory. */
+	/** Told when events could not be written (disk full), once until it works again; the bus goes on in memory. */
 	onError(error: unknown): void;
 }
 
@@ -66,8 +66,16 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 	let waiting: EventRow[] = [];
 	let timer: NodeJS.Timeout | null = null;
 	let writing: Promise<void> = Promise.resolve();
+	let isFailing = false;
 	/** The moment of the last frame as it is written: many frames share one. */
 	let said = { at: Number.NaN, text: "" };
+
+	/** To tell of it is an event of its own, and would fail next. */
+	function failed(error: unknown): void {
+		if (isFailing) return;
+		isFailing = true;
+		options.onError(error);
+	}
 
 	function reserveMore(): void {
 		reserving ??= events
@@ -75,7 +83,7 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 			.then((more) => {
 				reservedTo = more.from + block - 1;
 			})
-			.catch(options.onError)
+			.catch(failed)
 			.finally(() => {
 				reserving = null;
 			});
@@ -90,8 +98,9 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 			writing = writing
 				.then(async () => {
 					for (let at = 0; at < rows.length; at += 200) await events.append(rows.slice(at, at + 200));
+					isFailing = false;
 				})
-				.catch(options.onError);
+				.catch(failed);
 		}
 		return writing;
 	}
