@@ -16,8 +16,7 @@ server.otherwise((request) => {
 		({ role, content }) => role !== "user" || !String(content).startsWith("<"),
 	);
 	const lastUser = String(talk.findLast(({ role }) => role === "user")?.content ?? "");
-	// What memory compresses beside them holds the texts of many messages: it is no call for any of them.
-	if (noting === "times" && lastUser.length < 400) {
+	if (noting === "times") {
 		const entry = { arrivedAt: now(), endedAt: Number.NaN, lastUser: lastUser.slice(-200) };
 		times.push(entry);
 		void request.finished.then(() => {
@@ -28,6 +27,8 @@ server.otherwise((request) => {
 	if (lastUser.includes(ASKS.slow)) return { text: Array.from({ length: SLOW.tokens }, (_, n) => `token${n} `), betweenMs: SLOW.everyMs };
 	return { text: REPLY };
 });
+
+server.memory({ text: REPLY });
 
 const say = (message: ModelMessage) => process.send?.(message);
 process.on("message", (command: ModelCommand) => {

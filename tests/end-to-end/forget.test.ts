@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Approval, Fact, Message, Status } from "../../server/http/contract.ts";
-import { createGate, type FakeOpenAI, startFakeOpenAI } from "../fakes/openai-server.ts";
+import { createGate, type FakeOpenAI, type RecordedRequest, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { homeWithModel, type RunningDaemon, startDaemonProcess } from "../helpers/daemon.ts";
 import { holding, textsOfHome } from "../helpers/home-text.ts";
 
@@ -11,16 +11,20 @@ let dir: string;
 let home: string;
 let model: FakeOpenAI;
 let daemon: RunningDaemon;
-beforeAll(async () => {
-	dir = await mkdtemp(join(tmpdir(), "openlani-forget-"));
-	home = join(dir, "home");
-	model = await startFakeOpenAI();
+/** Begins with a home in which nothing has been said. */
+async function begin(name: string): Promise<void> {
+	home = join(dir, name);
 	await homeWithModel(
 		home,
 		model.url,
 		`  - { id: meaning, provider: custom, model: vectors, kind: embedding, baseUrl: "${model.url}", apiKeys: ["sk-test-0123456789abcdef"] }\nroles: { embedding: meaning }\n`,
 	);
 	daemon = await startDaemonProcess({ home });
+}
+beforeAll(async () => {
+	dir = await mkdtemp(join(tmpdir(), "openlani-forget-"));
+	model = await startFakeOpenAI();
+	await begin("home");
 });
 afterAll(async () => {
 	await daemon?.kill();
@@ -45,13 +49,15 @@ function asked(request: { body: { messages: { role: string; content: string }[] 
 	};
 }
 
+const summedUp = (request: RecordedRequest) => ({
+	text: `They spoke of ${request.lastUser.match(/\b\d{6}\b|Anna|filler\d+/g)?.join(", ") ?? "little"}.`,
+});
+
 /** Keeps what it is told to keep, sums up with all numbers, and forgets what it has looked up. */
 function scripted(): void {
 	model.reset();
+	model.memory(summedUp);
 	model.otherwise((request) => {
-		const system = String(request.body.messages[0]?.content ?? "");
-		if (/^You (compress|write one paragraph)/.test(system))
-			return { text: `They spoke of ${request.lastUser.match(/\b\d{6}\b|Anna|filler\d+/g)?.join(", ") ?? "little"}.` };
 		const { said, tool } = asked(request);
 		if (tool !== null) {
 			const id = /\[(f[\w-]+)\]/.exec(tool)?.[1];

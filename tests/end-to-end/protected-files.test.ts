@@ -24,10 +24,8 @@ beforeAll(async () => {
 	dir = await mkdtemp(join(tmpdir(), "openlani-protected-"));
 	home = join(dir, "home");
 	model = await startFakeOpenAI();
+	model.memory((request) => ({ text: `They spoke of ${request.lastUser.match(/note\d+/g)?.join(", ") ?? "little"}.` }));
 	model.otherwise((request) => {
-		const system = String(request.body.messages[0]?.content ?? "");
-		if (/^You (compress|write one paragraph)/.test(system))
-			return { text: `They spoke of ${request.lastUser.match(/note\d+/g)?.join(", ") ?? "little"}.` };
 		const said = (request.body.messages as { role: string; content: string }[]).findLast(
 			({ role, content }) => role === "user" && !content.startsWith("<"),
 		)?.content;

@@ -70,10 +70,10 @@ function asked(request: RecordedRequest): { said: string; tools: number } {
 
 /** A model that keeps what it is told, in facts and in the person's file, tells all it knows, and digs where it must not. */
 function script(): void {
+	model.memory((request) => ({
+		text: `They spoke of the vault code ${request.lastUser.match(/zq[a-z]+\d+/g)?.join(", ") ?? "and nothing else"}.`,
+	}));
 	model.otherwise((request) => {
-		const system = String(request.body.messages[0]?.content ?? "");
-		if (/^You (compress|write one paragraph)/.test(system))
-			return { text: `They spoke of the vault code ${request.lastUser.match(/zq[a-z]+\d+/g)?.join(", ") ?? "and nothing else"}.` };
 		const { said, tools } = asked(request);
 		const word = /zq[a-z]+\d+/.exec(said)?.[0];
 		if (tools === 0 && /keep/.test(said))

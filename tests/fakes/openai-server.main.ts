@@ -1,7 +1,7 @@
 /**
  * The scripted server as its own process: `tsx tests/fakes/openai-server.main.ts [--port N] [--script FILE.json] [--options JSON]`.
  * Prints `fake model server at http://127.0.0.1:PORT/v1` and runs until it is told to stop. FILE.json is
- * `{"script": [Behaviour…], "rules": [{"match": "part of the message", "answer": Behaviour}], "otherwise": Behaviour}`, all optional.
+ * `{"script": [Behaviour…], "rules": [{"match": "part of the message", "answer": Behaviour}], "otherwise": Behaviour, "memory": Behaviour}`, all optional.
  */
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
@@ -17,10 +17,12 @@ if (values.script) {
 		script?: Behaviour[];
 		rules?: { match: string; answer: Behaviour }[];
 		otherwise?: Behaviour;
+		memory?: Behaviour;
 	};
 	server.script(...(file.script ?? []));
 	for (const rule of file.rules ?? []) server.rule(rule.match, rule.answer);
 	if (file.otherwise) server.otherwise(file.otherwise);
+	if (file.memory) server.memory(file.memory);
 }
 console.log(`fake model server at ${server.url}`);
 const stop = () => void server.close().then(() => process.exit(0));

@@ -66,6 +66,33 @@ describe("the scripted server", () => {
 		await expect(say('[[fake:{"status":503,"headers":{"retry-after":"3"}}]]')).rejects.toMatchObject({ status: 503 });
 	});
 
+	it("keeps what the memory asks apart from everything that is meant for a turn", async () => {
+		const gate = createGate();
+		server.script({ text: "for the turn", gate });
+		server.rule(/weather/, { text: "Sunny." });
+		const order = "You compress a conversation for an agent's memory. Answer with exactly one sentence.";
+		const sumUp = async () =>
+			(
+				await client.chat.completions.create({
+					model: "m",
+					messages: [
+						{ role: "system", content: order },
+						{ role: "user", content: 'Person: the weather? [[fake:{"status":503}]]' },
+					],
+				})
+			).choices[0]?.message.content;
+		expect(await sumUp()).toBe("They spoke.");
+		server.memory((request) => ({ text: `of ${request.lastUser.slice(8, 19)}` }));
+		expect(await sumUp()).toBe("of the weather");
+		expect([server.scripted(), server.chats.length]).toEqual([1, 0]);
+		const waiting = say("the weather?");
+		await gate.reached;
+		gate.open();
+		expect((await waiting).choices[0]?.message.content).toBe("for the turn");
+		expect(server.requests.map((request) => request.ofMemory)).toEqual([true, true, false]);
+		expect(server.chats).toHaveLength(1);
+	});
+
 	it("checks keys and keeps what was sent", async () => {
 		server.set({ keys: ["sk-right"] });
 		await expect(say("x")).rejects.toMatchObject({ status: 401 });

@@ -14,6 +14,9 @@
  * behaviour as JSON between `[[fake:` and `]]`, so tests over other channels (and other processes) can script it as well:
  * `please [[fake:{"calls":[{"name":"now","arguments":{}}]}]]`. It applies while that message is the last one of a person and no
  * tool result follows it; an array gives one behaviour for each model call after that message.
+ *
+ * What the agent's memory asks in the background, whenever it likes and with the texts of many messages in it, is kept apart: nothing of
+ * the above answers it, and `chats` and `waitForChats` do not count it. `server.memory(…)` says what it is told.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -108,6 +111,8 @@ export interface RecordedRequest {
 	lastUser: string;
 	/** Text of the last message when it is a tool's, else null. */
 	lastTool: string | null;
+	/** Asked by the memory in the background: nobody's turn. */
+	ofMemory: boolean;
 	at: number;
 	/** The status that was answered; 0 while open. */
 	status: number;
@@ -147,7 +152,7 @@ export interface FakeOpenAI {
 	readonly port: number;
 	/** Every request to any path, in order. */
 	readonly requests: RecordedRequest[];
-	/** Chat requests only. */
+	/** Chat requests but the memory's. */
 	readonly chats: RecordedRequest[];
 	/** Reasons of every 400 that validation gave: empty at the end of a good test. */
 	readonly refused: string[];
@@ -155,12 +160,14 @@ export interface FakeOpenAI {
 	readonly load: { open: number; peak: number; total: number };
 	/** Connections that were opened so far. */
 	readonly connections: number;
-	/** Queues answers: one for each chat request that is not refused. */
+	/** Queues answers: one for each chat request that is neither refused nor the memory's. */
 	script(...answers: Answer[]): void;
 	/** How many queued answers are left. */
 	scripted(): number;
 	rule(match: string | RegExp | ((request: RecordedRequest) => boolean), answer: Answer): void;
 	otherwise(answer: Answer): void;
+	/** What the memory is told when it has something summed up. Default `They spoke.` */
+	memory(answer: Answer): void;
 	/** Forgets script, rules and records. */
 	reset(): void;
 	/** Changes options while running (keys, reasoning, …). */
@@ -171,6 +178,11 @@ export interface FakeOpenAI {
 	dropIdle(): void;
 	close(): Promise<void>;
 }
+
+/** Beginnings of the memory's orders; a test of the memory holds them against what it sends. */
+const memoryOrder = /^You (compress a conversation for an agent's memory|write one paragraph for a diary page of an agent)/;
+
+export const isMemoryOrder = (system: string): boolean => memoryOrder.test(system);
 
 export function createGate(): Gate {
 	let open = () => {};
@@ -196,15 +208,16 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 	let fallback: Answer = (request) => ({
 		text: request.lastTool === null ? `You said: ${request.lastUser}` : `The tool answered: ${request.lastTool}`,
 	});
+	let remembering: Answer = { text: "They spoke." };
 	let callCount = 0;
 	let connections = 0;
 	const sockets = new Set<Socket>();
 	const waiters = new Set<() => void>();
 
 	const choose = (request: RecordedRequest): Behaviour => {
-		const own = behaviourInMessage(request);
+		const own = request.ofMemory ? null : behaviourInMessage(request);
 		if (own) return own;
-		const next = queue.shift() ?? rules.find((rule) => fits(rule.match, request))?.answer ?? fallback;
+		const next = request.ofMemory ? remembering : (queue.shift() ?? rules.find((rule) => fits(rule.match, request))?.answer ?? fallback);
 		return typeof next === "function" ? next(request) : next;
 	};
 
@@ -254,7 +267,7 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 			});
 		}
 		const refusal = check(request);
-		if (options.record !== false) chats.push(request);
+		if (options.record !== false && !request.ofMemory) chats.push(request);
 		for (const waiter of waiters) waiter();
 		if (refusal) {
 			refused.push(refusal.message);
@@ -417,6 +430,9 @@ export async function startFakeOpenAI(initial: FakeOpenAIOptions = {}): Promise<
 		otherwise: (then) => {
 			fallback = then;
 		},
+		memory: (then) => {
+			remembering = then;
+		},
 		reset: () => {
 			queue = [];
 			rules = [];
@@ -468,12 +484,16 @@ function textOf(content: unknown): string {
 	return content.map((part: { type?: string; text?: string }) => (part?.type === "text" ? (part.text ?? "") : "")).join("\n");
 }
 
-function lastTexts(body: unknown): { lastUser: string; lastTool: string | null } {
+function lastTexts(body: unknown): Pick<RecordedRequest, "lastUser" | "lastTool" | "ofMemory"> {
 	const messages = (body as { messages?: { role?: string; content?: unknown }[] } | null | undefined)?.messages;
-	if (!Array.isArray(messages)) return { lastUser: "", lastTool: null };
+	if (!Array.isArray(messages)) return { lastUser: "", lastTool: null, ofMemory: false };
 	const user = messages.findLast((message) => message?.role === "user");
 	const last = messages.findLast((message) => message?.role !== "system");
-	return { lastUser: textOf(user?.content), lastTool: last?.role === "tool" ? textOf(last.content) : null };
+	return {
+		lastUser: textOf(user?.content),
+		lastTool: last?.role === "tool" ? textOf(last.content) : null,
+		ofMemory: messages[0]?.role === "system" && isMemoryOrder(textOf(messages[0]?.content)),
+	};
 }
 
 /** The behaviour that the last user message carries for the model call at hand, if it does. */

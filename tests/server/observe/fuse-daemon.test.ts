@@ -59,10 +59,12 @@ async function until<T>(what: string, ask: () => Promise<T | null | false>): Pro
 describe("a daily limit over the whole service", () => {
 	it("is never passed by the server's own count, tells everyone once, drops nothing, and goes on after a raise", async () => {
 		let counted = 0;
-		server.otherwise(() => {
+		const answer = () => {
 			counted += 3_000;
 			return { text: "An answer.", usageNumbers: { prompt_tokens: 2_800, completion_tokens: 200, total_tokens: 3_000 } };
-		});
+		};
+		server.otherwise(answer);
+		server.memory(answer);
 		await start("{ dailyTokens: 20000 }");
 		const ids = await Promise.all(
 			Array.from({ length: 10 }, async () => (await call<{ id: string }>("POST", "/api/v1/conversations", {})).id),
