@@ -5,7 +5,7 @@
 import type { FactRow, JobRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
 import { versionOf } from "../workspace/text.ts";
 import type { WriteOptions } from "../workspace/workspace.ts";
-import { entryOf } from "./background.ts";
+import { entryOf } from "./entry.ts";
 import { normOf, sayingOf, topicOf } from "./fact-rules.ts";
 import { type FactLine, formatFact, markFact, parseFacts, withFact } from "./facts-file.ts";
 import { shortHash } from "./lines.ts";

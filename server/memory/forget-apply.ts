@@ -6,8 +6,9 @@ import { writeFileAtomic } from "../workspace/atomic.ts";
 import { PathRefused, safeName } from "../workspace/names.ts";
 import { WorkspaceConflict, WorkspaceRefused } from "../workspace/workspace.ts";
 import type { Forgotten } from "./admin.ts";
-import { entryOf } from "./background.ts";
+import type { Background } from "./background.ts";
 import { extract } from "./compress.ts";
+import { dayJob, entryOf } from "./entry.ts";
 import type { Facts } from "./facts.ts";
 import { maskLogs } from "./forget-logs.ts";
 import { createTeller, type Teller } from "./forget-words.ts";
@@ -52,6 +53,7 @@ export interface RemovalParts {
 	facts: Facts;
 	people: PeopleFiles;
 	vectors: Vectors;
+	background: Pick<Background, "removed">;
 	removeEntries(key: MemoryKey, which: { ids?: string[]; refs?: string[] }): Promise<number>;
 }
 
@@ -100,7 +102,7 @@ export interface Remover {
 }
 
 export function createRemover(parts: RemovalParts): Remover {
-	const { options, shortTerm, facts, people, vectors, removeEntries } = parts;
+	const { options, shortTerm, facts, people, vectors, background, removeEntries } = parts;
 	const { store, workspace, clock } = options;
 	const by = { by: "person", reason: "forgotten" } as const;
 
@@ -176,6 +178,8 @@ export function createRemover(parts: RemovalParts): Remover {
 	async function rewriteDay(key: MemoryKey, at: number): Promise<void> {
 		const timezone = options.timezone();
 		const date = dayOf(at, timezone);
+		const toCome = await store.jobPosition(dayJob(key, date));
+		if (toCome !== null) await store.clearJobResult(toCome);
 		const path = diaryPath(key.owner, date);
 		const found = await workspace.read(path);
 		if (!found.exists || /\nsummary: ""\n/.test(found.text)) return;
@@ -319,6 +323,8 @@ export function createRemover(parts: RemovalParts): Remover {
 				await entriesGone(key, teller, report);
 				await plansGone(key, teller, obstacles);
 			}
+			// Their answers are recorded by now: what was recorded is looked through below.
+			await background.removed(key);
 			if (what.entries.length > 0) report.memories += await removeEntries(key, { ids: what.entries });
 			const whole = said.filter((text) => text.length >= leastCopy && (what.everything || teller.touches(text)));
 			const copies = [...new Set([...what.copies, ...what.facts, ...said.flatMap((text) => teller.sentences(text)), ...whole, ...lines])];

@@ -10,7 +10,7 @@ const leastText = 6;
 const messagesAtOnce = 200;
 
 export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typeof createRemover>) {
-	const { options, shortTerm, facts, people, vectors, removeEntries } = parts;
+	const { options, shortTerm, facts, people, vectors, background, removeEntries } = parts;
 	const { store, workspace } = options;
 
 	return {
@@ -29,6 +29,7 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 			const obstacles = createObstacles();
 			const { passing } = obstacles;
 			const key = keyOfOwner(owner);
+			await background.removed(key, true);
 			const conversations = await store.conversationsOf(key);
 			report.facts = (await facts.history(key)).length;
 			report.memories = await store.countEntries(key);

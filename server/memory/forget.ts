@@ -16,7 +16,7 @@ import { dayOf } from "./text/dates.ts";
 import { minuteOf } from "./times.ts";
 
 export interface ForgetParts extends RemovalParts {
-	background: Background;
+	background: Pick<Background, "facts" | "alone" | "removed">;
 	/** Resolves when the search index knows what is gone. */
 	indexed(): Promise<void>;
 }
@@ -116,31 +116,35 @@ export function createForget(parts: ForgetParts): Forgetting {
 		const rest = afterwards(what);
 		const noted = [what.turns, what.messages, what.exchanges, what.factIds, what.asking, what.entries];
 		if (what.person || noted.some((ids) => ids.length > 0)) {
-			await perform(job, job.key, what, nothing());
-			await store.setJobPayload(job.position, rest);
+			await background.alone(async () => {
+				await perform(job, job.key, what, nothing());
+				await store.setJobPayload(job.position, rest);
+			});
 		}
 		if (rest.open.length === 0) {
 			await parts.indexed();
 			return true;
 		}
 		if ((await store.unfinishedTurns(job, rest.open)).length > 0) return false;
-		const teller = createTeller(rest.facts);
-		const asking = new Set(await store.turnsForgetting(job, [""]));
-		const turns: string[] = [];
-		for (const id of rest.open) {
-			const texts = (await store.messageTexts((await store.turnOfMessage(id))?.messageIds ?? [])).map((row) => row.text);
-			const told = teller.repeatsTalk(texts.join("\n"), "") || (asking.has(id) && texts.some((text) => teller.touches(text)));
-			if (rest.everything || told) turns.push(id);
-		}
-		await remover.apply(
-			job,
-			{ ...rest, turns, asking: rest.open.filter((id) => asking.has(id) && !turns.includes(id)), open: [] },
-			nothing(),
-		);
-		for (const id of rest.open) held.delete(id);
-		soiled = true;
+		await background.alone(() => lookAgain(job, rest));
 		await parts.indexed();
 		return true;
+	}
+
+	/** At turns that ran meanwhile and have ended. */
+	async function lookAgain(key: MemoryKey, what: Removal): Promise<void> {
+		const teller = createTeller(what.facts);
+		const asking = new Set(await store.turnsForgetting(key, [""]));
+		const turns: string[] = [];
+		for (const id of what.open) {
+			const texts = (await store.messageTexts((await store.turnOfMessage(id))?.messageIds ?? [])).map((row) => row.text);
+			const told = teller.repeatsTalk(texts.join("\n"), "") || (asking.has(id) && texts.some((text) => teller.touches(text)));
+			if (what.everything || told) turns.push(id);
+		}
+		const asked = what.open.filter((id) => asking.has(id) && !turns.includes(id));
+		await remover.apply(key, { ...what, turns, asking: asked, open: [] }, nothing());
+		for (const id of what.open) held.delete(id);
+		soiled = true;
 	}
 
 	/** The fact, the versions before it, and what says the same in other words. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { NewEntry } from "../store/memory-store.ts";
 import { decodeText } from "../workspace/text.ts";
 import type { ImportReport, MemoryAdmin } from "./admin.ts";
-import { entryOf } from "./background.ts";
+import { entryOf } from "./entry.ts";
 import type { Facts } from "./facts.ts";
 import { addToDiary, type MemoryLine, oneLine, shortHash } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";

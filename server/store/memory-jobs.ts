@@ -79,10 +79,12 @@ export function memoryJobs(
 	| "jobPosition"
 	| "claimJob"
 	| "claimFactJob"
+	| "claimForgetJob"
 	| "clearJobResult"
 	| "setJobResult"
 	| "finishJob"
 	| "retryJob"
+	| "returnJob"
 	| "freeJobs"
 	| "waitingJobs"
 	| "pruneJobs"
@@ -135,7 +137,7 @@ export function memoryJobs(
 			const row = await first<JobTable>(
 				db,
 				`update memory_jobs set lease_until = ?, attempts = attempts + 1 where position = (
-					select position from memory_jobs where state = 'waiting' and not_before <= ? and lease_until <= ?
+					select position from memory_jobs where state = 'waiting' and kind <> 'forget' and not_before <= ? and lease_until <= ?
 					and owner not in (select owner from memory_jobs where state = 'waiting' and lease_until > ?)
 					order by not_before, position limit 1) returning *`,
 				now + leaseMs,
@@ -154,6 +156,18 @@ export function memoryJobs(
 				now + leaseMs,
 				key.owner,
 				key.audience,
+				now,
+				now,
+			);
+			return row ? toJob(row) : null;
+		},
+		async claimForgetJob(now, leaseMs) {
+			const row = await first<JobTable>(
+				db,
+				`update memory_jobs set lease_until = ?, attempts = attempts + 1 where position = (
+					select position from memory_jobs where kind = 'forget' and state = 'waiting' and not_before <= ? and lease_until <= ?
+					order by not_before, position limit 1) returning *`,
+				now + leaseMs,
 				now,
 				now,
 			);
@@ -181,6 +195,9 @@ export function memoryJobs(
 				notBefore,
 				position,
 			);
+		},
+		async returnJob(position) {
+			await run(db, "update memory_jobs set lease_until = 0, attempts = max(0, attempts - 1) where position = ?", position);
 		},
 		async freeJobs() {
 			// What is to be forgotten waits for nothing: a start may be what it needed.

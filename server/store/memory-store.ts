@@ -123,16 +123,20 @@ export interface MemoryStore {
 	addJob(job: NewJob, again?: boolean): Promise<boolean>;
 	/** Waiting compressions of a conversation, oldest first. */
 	compressionsOf(conversationId: string): Promise<JobRow[]>;
-	/** Takes the job that is due longest of those whose owner has none running, for `leaseMs`. */
+	/** Takes the job that is due longest of those whose owner has none running, for `leaseMs`. What is to be forgotten is not among them. */
 	claimJob(now: number, leaseMs: number): Promise<JobRow | null>;
 	/** Takes the owner's next fact job, whatever else of theirs is running. */
 	claimFactJob(key: MemoryKey, now: number, leaseMs: number): Promise<JobRow | null>;
+	/** Takes what has been to be forgotten longest, whatever else is running. */
+	claimForgetJob(now: number, leaseMs: number): Promise<JobRow | null>;
 	/** What was worked out from something that is forgotten now. */
 	clearJobResult(position: number): Promise<void>;
 	setJobResult(position: number, result: unknown): Promise<void>;
 	finishJob(position: number): Promise<void>;
 	/** Back to waiting, not before `notBefore`. */
 	retryJob(position: number, error: string, notBefore: number): Promise<void>;
+	/** Back to waiting as if it had not been taken. */
+	returnJob(position: number): Promise<void>;
 	/** At start: frees leases of processes that are gone; what is to be forgotten is due at once. Answers how many leases. */
 	freeJobs(): Promise<number>;
 	/** Waiting jobs; `dueAt` is the earliest of them. */

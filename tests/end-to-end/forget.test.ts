@@ -1,8 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Approval, Fact, Message, Status } from "../../server/http/contract.ts";
+import type { AlertItem, Approval, Call, Fact, Message, Status } from "../../server/http/contract.ts";
 import { createGate, type FakeOpenAI, type RecordedRequest, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { homeWithModel, type RunningDaemon, startDaemonProcess } from "../helpers/daemon.ts";
 import { holding, textsOfHome } from "../helpers/home-text.ts";
@@ -131,6 +131,45 @@ describe("a forgotten fact", () => {
 		const before = model.requests.length;
 		for (const id of [first, second]) await say(id, "is it gone?");
 		expect(model.requests.slice(before).filter((request) => /300030|471147/.test(request.raw))).toEqual([]);
+		expect(model.refused).toEqual([]);
+	});
+});
+
+describe("forgetting while a model hangs that sums up", () => {
+	it("is answered at once; what the model had begun is booked and done anew of what is left, after a restart too", async () => {
+		await daemon.kill();
+		await begin("hanging");
+		scripted();
+		const gate = createGate();
+		model.memory((request) => ({ text: summedUp(request).text.split(/(?<= )/), gate, gateAfter: 5 }));
+		const summing = () => model.requests.filter(({ ofMemory, raw }) => ofMemory && /bark1\b/.test(raw));
+		const id = await create();
+		await say(id, "remember that my PIN is 602214");
+		for (let number = 1; number <= 8; number++) await say(id, `filler${number} bark${number}`);
+		await expect.poll(() => summing().length, { timeout: 20_000 }).toBe(1);
+		await gate.reached;
+		expect(summing()[0]?.raw).toContain("602214");
+		const fact = (await facts()).find((one) => one.text.includes("602214"));
+		expect((await daemon.call("POST", "/api/v1/memory/forget", { factId: fact?.id })).status).toBe(200);
+		await settled(["602214"]);
+		await summing()[0]?.finished;
+		expect(summing()[0]?.aborted).toBe(true);
+		await expect.poll(() => summing().length, { timeout: 20_000 }).toBe(2);
+		expect(summing()[1]?.raw).not.toContain("602214");
+		const { calls } = (await daemon.call<{ calls: Call[] }>("GET", "/api/v1/calls?source=memory&limit=1000")).body;
+		const booked = calls.filter((call) => call.conversationId === id && call.state !== "open");
+		expect(booked).toMatchObject([{ state: "failed", error: expect.stringMatching(/aborted|stopped/), estimated: true }]);
+		expect(booked[0]?.inputTokens).toBeGreaterThan(0);
+		expect(booked[0]?.outputTokens).toBeGreaterThan(0);
+
+		expect(await daemon.stop()).toBe(0);
+		daemon = await startDaemonProcess({ home });
+		gate.open();
+		await expect
+			.poll(() => readFile(join(home, "workspace/people/master/SUMMARY.md"), "utf8"), { timeout: 20_000 })
+			.toMatch(/They spoke of (filler1, )+(filler2, )+(filler3, )*filler3\./);
+		expect(await held("602214", "[extract]", "memory.extracted", "memory.job-failed")).toEqual([]);
+		expect((await daemon.call<{ alerts: AlertItem[] }>("GET", "/api/v1/alerts")).body.alerts).toEqual([]);
 		expect(model.refused).toEqual([]);
 	});
 });

@@ -2,7 +2,7 @@ import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
-import { exchange, fakeEmbedder, openMemory, privately, smallModel, start, type TestMemory } from "./setup.ts";
+import { exchange, fakeEmbedder, openMemory, privately, start, type TestMemory } from "./setup.ts";
 
 const open: TestMemory[] = [];
 async function make(...args: Parameters<typeof openMemory>): Promise<TestMemory> {
@@ -183,30 +183,6 @@ describe("forget", () => {
 		const [entry] = (await test.memory.search(master, "markpangolin")).keyword;
 		expect(await test.memory.forget({ entryId: entry?.id ?? "" })).toMatchObject({ memories: 1 });
 		expect(await everything(test)).not.toContain("markpangolin");
-	});
-
-	it("waits for the compression that runs, not for all that are to come", async () => {
-		const small = smallModel();
-		let reached = (): void => undefined;
-		let release = (): void => undefined;
-		const running = new Promise<void>((resolve) => (reached = resolve));
-		const gate = new Promise<void>((resolve) => (release = resolve));
-		small.answer = async () => {
-			reached();
-			await gate;
-			return "They spoke.";
-		};
-		const test = await make({ small });
-		for (const place of ["c1", "c2", "c3"])
-			for (let number = 1; number <= 9; number++)
-				await test.memory.remember(privately("master", place), exchange(number, `${place} mark${number}x`, { id: `${place}-${number}` }));
-		await running;
-		const forgetting = test.memory.forget({ messageId: "c3-9" });
-		release();
-		expect(await forgetting).toMatchObject({ exchanges: 1 });
-		expect(small.requests).toHaveLength(1);
-		await test.memory.settled();
-		expect(small.requests).toHaveLength(3);
 	});
 
 	it("takes along the copy of the database from before a new schema", async () => {

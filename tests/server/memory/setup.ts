@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { untilAborted } from "../../../server/agent/abort.ts";
 import type { Exchange } from "../../../server/agent/types.ts";
 import type { MemoryAdmin } from "../../../server/memory/admin.ts";
 import { createMemory } from "../../../server/memory/create.ts";
@@ -22,6 +23,8 @@ export const start = Date.UTC(2026, 10, 30, 2, 0);
 export interface SmallModel {
 	model: Pick<Model, "stream">;
 	requests: ModelRequest[];
+	/** How many of them were ended before they were answered. */
+	ended: number;
 	/** Answers a request; throwing is a failure of the model. */
 	answer: (request: ModelRequest) => string | Promise<string>;
 }
@@ -35,6 +38,7 @@ export const userText = (request: ModelRequest): string => {
 export function smallModel(): SmallModel {
 	const small: SmallModel = {
 		requests: [],
+		ended: 0,
 		answer: (request) =>
 			`They spoke of ${
 				userText(request)
@@ -42,9 +46,10 @@ export function smallModel(): SmallModel {
 					?.join(", ") ?? "nothing"
 			}.`,
 		model: {
-			async *stream(request) {
+			async *stream(request, signal) {
 				small.requests.push(request);
-				const text = await small.answer(request);
+				signal.addEventListener("abort", () => small.ended++, { once: true });
+				const text = await untilAborted((async () => small.answer(request))(), signal);
 				yield {
 					type: "end",
 					reply: {
