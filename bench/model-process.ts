@@ -1,6 +1,6 @@
 /** The scripted OpenAI-compatible server as a process of its own: answers by the message's beginning, notes times on request. */
 import { startFakeOpenAI } from "../tests/fakes/openai-server.ts";
-import { ASKS, type ModelCommand, type ModelMessage, REPLY, SLOW } from "./lib/messages.ts";
+import { ASKS, type ModelCommand, type ModelMessage, REPLY, STREAM } from "./lib/messages.ts";
 
 const now = () => performance.timeOrigin + performance.now();
 let noting: "times" | "bodies" | "nothing" = "nothing";
@@ -24,7 +24,8 @@ server.otherwise((request) => {
 		});
 	}
 	if (lastUser.includes(ASKS.tool) && talk.at(-1)?.role !== "tool") return { calls: [{ name: "now", arguments: {} }] };
-	if (lastUser.includes(ASKS.slow)) return { text: Array.from({ length: SLOW.tokens }, (_, n) => `token${n} `), betweenMs: SLOW.everyMs };
+	const tokens = lastUser.includes(ASKS.long) ? STREAM.longTokens : lastUser.includes(ASKS.short) ? STREAM.shortTokens : 0;
+	if (tokens > 0) return { text: Array.from({ length: tokens }, (_, n) => `token${n} `), betweenMs: STREAM.everyMs };
 	return { text: REPLY };
 });
 

@@ -15,7 +15,7 @@ export interface FloorMessage {
 export const REPLY = "Good to hear from you. Here is a short answer of about twenty words, streamed word by word, as a model would.";
 
 /** Beginnings of messages that ask the scripted server for something else than `REPLY`. */
-export const ASKS = { tool: "[tool]", slow: "[slow]" };
+export const ASKS = { tool: "[tool]", short: "[short stream]", long: "[long stream]" };
 
-/** The slow stream: so many tokens, so far apart. */
-export const SLOW = { tokens: 50, everyMs: 20 };
+/** Slow streams: so many tokens, so far apart. */
+export const STREAM = { shortTokens: 50, longTokens: 200, everyMs: 20 };
