@@ -301,6 +301,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			model: () => (models.demo() ? null : models),
 			embedder: () => embedderOf(models) ?? localModel.embedder(),
 			recent: (conversationId, limit) => recentExchanges(store, conversationId, limit),
+			answering: () => gateway.running() > 0,
 			async settle() {
 				await bus.flush();
 				await log.flush();

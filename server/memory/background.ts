@@ -68,6 +68,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		count: 2,
 		quietMs,
 		patienceMs: options.patienceMs ?? 5000,
+		answering: options.answering ?? (() => false),
 		signal: stopping.signal,
 		failed,
 		async next() {
@@ -86,6 +87,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		count: 1,
 		quietMs,
 		patienceMs: 0,
+		answering: () => false,
 		signal: stopping.signal,
 		failed,
 		async next() {

@@ -25,7 +25,7 @@ const recallBudget = 1600;
 /** A turn waits this long for its memories; the search engine may be starting. */
 const recallMs = 1500;
 /** Rows the index takes in at once in the background, and how far behind it may be before that is begun. */
-const syncRows = 500;
+const syncRows = 100;
 const syncBehind = 300;
 
 export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {

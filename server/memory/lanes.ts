@@ -5,6 +5,8 @@ export interface LaneOptions {
 	/** Quiet time after the last message before work begins, and the longest it is put off, ms. */
 	quietMs: number;
 	patienceMs: number;
+	/** Somebody waits for an answer in this moment. */
+	answering(): boolean;
 	/** Ends all work and all waiting. */
 	signal: AbortSignal;
 	/** Takes a job and does it. False when there is none to take. */
@@ -25,7 +27,7 @@ export interface Lanes {
 	ended(): Promise<void>;
 }
 
-export function createLanes({ count, quietMs, patienceMs, signal, next, failed }: LaneOptions): Lanes {
+export function createLanes({ count, quietMs, patienceMs, answering, signal, next, failed }: LaneOptions): Lanes {
 	const lanes = new Set<Promise<void>>();
 	let timer: NodeJS.Timeout | null = null;
 	let busyUntil = 0;
@@ -33,8 +35,15 @@ export function createLanes({ count, quietMs, patienceMs, signal, next, failed }
 	/** Something came since a lane last looked. */
 	let woken = false;
 
+	function busy(): void {
+		const now = Date.now();
+		if (busyUntil < now) busySince = now;
+		busyUntil = now + quietMs;
+	}
+
 	async function quiet(): Promise<void> {
 		while (!signal.aborted) {
+			if (answering()) busy();
 			const now = Date.now();
 			const until = Math.min(busyUntil, busySince + patienceMs);
 			if (now >= until) {
@@ -86,11 +95,7 @@ export function createLanes({ count, quietMs, patienceMs, signal, next, failed }
 			}, quietMs);
 			timer.unref();
 		},
-		busy() {
-			const now = Date.now();
-			if (busyUntil < now) busySince = now;
-			busyUntil = now + quietMs;
-		},
+		busy,
 		work() {
 			open(false);
 			return ended();

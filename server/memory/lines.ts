@@ -8,7 +8,8 @@ export interface MemoryLine {
 	text: string;
 }
 
-const pattern = /^\s*[-*+]\s+(?:(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)\s+)?(.*?)\s*(?:<!--\s*m:([a-z0-9-]+)\s*-->)?\s*$/;
+const bullet = /^\s*[-*+]\s+(?:(\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2})?)\s+)?/;
+const mark = /^<!--\s*m:([a-z0-9-]+)\s*-->\s*$/;
 
 export const shortHash = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 12);
 
@@ -20,10 +21,16 @@ export const formatLine = (line: MemoryLine): string => `- ${line.when ? `${line
 
 /** Reads one line; null for headings, blanks and loose text. */
 export function parseLine(raw: string): MemoryLine | null {
-	const found = pattern.exec(raw);
-	if (!found?.[2]) return null;
-	const when = found[1] ?? "";
-	return { id: found[3] ?? `h${shortHash(`${when} ${found[2]}`)}`, when, text: found[2] };
+	const begun = bullet.exec(raw);
+	if (!begun) return null;
+	// In steps rather than by one pattern: whole pages are read, and that pattern would try every end of every line.
+	const rest = raw.slice(begun[0].length);
+	const at = rest.lastIndexOf("<!--");
+	const id = at < 0 ? undefined : mark.exec(rest.slice(at))?.[1];
+	const text = (id === undefined ? rest : rest.slice(0, at)).trimEnd();
+	if (text === "") return null;
+	const when = begun[1] ?? "";
+	return { id: id ?? `h${shortHash(`${when} ${text}`)}`, when, text };
 }
 
 /** The summary's lines, newest first, as they stand in the file. */

@@ -58,6 +58,8 @@ export interface MemoryOptions {
 	/** Quiet time after the last message before background work begins, and the longest it is put off. Default 300 ms and 5 s. */
 	quietMs?: number;
 	patienceMs?: number;
+	/** Somebody waits for an answer in this moment: background work waits as well, as long as that. Default: nobody does. */
+	answering?(): boolean;
 	/** Put off writing Memory.json, so that quick messages share a write. Default 100 ms, then at most every 2 s, less often when more than twenty conversations talk at once. */
 	flushMs?: number;
 	/** How long a turn waits for its memories. Default 1,500. */

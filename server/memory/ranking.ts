@@ -7,7 +7,7 @@
  * mixed with concepts and a larger share of the neighbours, because those vectors know wording only.
  * Age weighs up to 10 % over years, repeated use up to 15 %. A memory that is not close is left out rather than shown.
  */
-import type { IndexDoc, MainEntry, MemoryIndex, ScopeStats } from "../store/memory-index.ts";
+import type { IndexDoc, MemoryIndex, RankedEntry, ScopeStats } from "../store/memory-index.ts";
 import type { SearchAnswer, SearchHit, SearchRequest } from "../store/memory-search.ts";
 import { askedMarks, madeMarks } from "./text/dates.ts";
 import { lexicalModel } from "./text/lexical.ts";
@@ -15,9 +15,9 @@ import { fold } from "./text/normalise.ts";
 import { type Cutter, type Term, type TermKind, termsOf } from "./text/terms.ts";
 
 const kindWeight: Record<TermKind, number> = { word: 1, name: 1.3, number: 0.9, date: 1.2, concept: 0.55, gram: 0.45, char: 0.12 };
-const candidates = 90;
-const nearestCount = 24;
-const readCount = 24;
+/** How many are looked at: by their words, the nearest by signs, and of all these so many are read. Where vectors know wording only, they bring little that the words do not. */
+const wide = { candidates: 90, nearest: 24, read: 24 };
+const narrow = { candidates: 40, nearest: 16, read: 16 };
 /** Rows that the keyword search may touch; rarer terms go first, so the common ones are what is left out. */
 const touchBudget = 6000;
 /** Share of the asked weight that a memory must cover to be close. */
@@ -96,19 +96,24 @@ function pickForMatch(asked: Asked[]): string[] {
 function scoreDoc(
 	doc: IndexDoc,
 	asked: Asked[],
+	places: Map<string, number>,
 	averageLength: number,
 	made: Set<string>,
 	rareAt: number,
 ): { own: number; covered: number; rare: boolean } {
-	const counts = new Map<string, number>();
-	for (const token of doc.seg.split(" ")) counts.set(token, (counts.get(token) ?? 0) + 1);
+	/** How often the document has each asked term, in the order of `asked`. */
+	const counts = new Array<number>(asked.length).fill(0);
+	for (const token of doc.seg.split(" ")) {
+		const place = places.get(token);
+		if (place !== undefined) counts[place] = (counts[place] as number) + 1;
+	}
 	let own = 0;
 	let covered = 0;
 	let rare = false;
 	const met = new Set<string>();
 	const norm = k1 * (1 - b + (b * doc.len) / averageLength);
-	for (const one of asked) {
-		const tf = counts.get(one.token) ?? (made.has(one.token) ? 1 : 0);
+	for (const [place, one] of asked.entries()) {
+		const tf = counts[place] || (made.has(one.token) ? 1 : 0);
 		if (tf === 0) continue;
 		own += (one.weight * tf * (k1 + 1)) / (tf + norm);
 		if (one.counts) {
@@ -118,10 +123,10 @@ function scoreDoc(
 		}
 	}
 	// Another word of the same meaning covers most of what the word itself would.
-	for (const one of asked) {
-		if (one.of.length === 0 || !counts.has(one.token)) continue;
+	for (const [place, one] of asked.entries()) {
+		if (one.of.length === 0 || counts[place] === 0) continue;
 		for (const word of one.of) {
-			const meant = asked.find((other) => other.token === word);
+			const meant = asked[places.get(word) ?? -1];
 			if (!meant?.counts || met.has(word)) continue;
 			covered += meant.weight * conceptCover;
 			rare ||= one.frequency <= rareAt;
@@ -132,7 +137,7 @@ function scoreDoc(
 }
 
 /** How much age and use weigh: 1 for a new memory that was never recalled. */
-function standing(entry: MainEntry, now: number): number {
+function standing(entry: RankedEntry, now: number): number {
 	const age = Math.max(0, now - entry.at) / yearMs;
 	return (0.9 + 0.1 / (1 + age)) * (1 + Math.min(0.15, 0.03 * Math.log2(1 + entry.used)));
 }
@@ -218,9 +223,11 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				timezone,
 			);
 			const asked = askedTerms(index, scope, terms, made);
+			const places = new Map(asked.map((one, place) => [one.token, place]));
 			// Words that no memory has tell less of what is missing than of how the question is put.
 			const whole = asked.reduce((sum, one) => sum + (one.counts ? one.weight * (one.frequency === 0 ? unknownWeight : 1) : 0), 0);
 			const lexical = request.model === lexicalModel;
+			const breadth = lexical ? narrow : wide;
 			// Words that every memory has cannot bring one close: such a question ends here, before anything is read.
 			if (lexical && !request.loose && reach(asked) < whole * rareCover) return { semantic: [], keyword: [] };
 			const rareAt = Math.max(2, scope.docs * 0.02);
@@ -235,18 +242,18 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				return madeMarks(at, timezone);
 			};
 			const score = (doc: IndexDoc): Scored => {
-				const { own, covered, rare } = scoreDoc(doc, asked, averageLength, madeOf(doc), rareAt);
+				const { own, covered, rare } = scoreDoc(doc, asked, places, averageLength, madeOf(doc), rareAt);
 				return { doc, own, cover: whole === 0 ? 0 : Math.min(1, covered / whole), rare };
 			};
 
-			const matched = index.match(scope, pickForMatch(asked), candidates);
+			const matched = index.match(scope, pickForMatch(asked), breadth.candidates);
 			const known = new Map<number, Scored>();
 			for (const doc of index.docs(matched)) known.set(doc.position, score(doc));
 			// Lexical vectors know wording only: where the words have found enough, they find nothing else.
 			const enough = lexical && [...known.values()].filter(isClose).length >= 2 * (request.semantic + request.keyword);
 			const near =
 				request.vector && !enough
-					? index.nearest(scope, request.model, request.vector, nearestCount).filter((position) => !known.has(position))
+					? index.nearest(scope, request.model, request.vector, breadth.nearest).filter((position) => !known.has(position))
 					: [];
 			for (const doc of index.docs(near)) known.set(doc.position, score(doc));
 			const byOwn = [...known.values()].sort((x, y) => y.own - x.own);
@@ -272,11 +279,11 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 
 			// The far end of the candidates is not worth reading.
 			const worth = new Set([
-				...byOwn.slice(0, readCount).map((one) => one.doc.position),
+				...byOwn.slice(0, breadth.read).map((one) => one.doc.position),
 				...near,
-				...[...lifted.keys()].filter((position) => (lifted.get(position) ?? 0) > 0 || known.has(position)).slice(0, readCount),
+				...[...lifted.keys()].filter((position) => (lifted.get(position) ?? 0) > 0 || known.has(position)).slice(0, breadth.read),
 			]);
-			const entries = new Map<number, MainEntry>();
+			const entries = new Map<number, RankedEntry>();
 			for (const entry of index.entries([...worth])) entries.set(entry.position, entry);
 			const alive = [...known.values()].filter((one) => {
 				const entry = entries.get(one.doc.position);
@@ -285,7 +292,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			});
 
 			const toHit = (one: Scored, value: number): SearchHit => {
-				const entry = entries.get(one.doc.position) as MainEntry;
+				const entry = entries.get(one.doc.position) as RankedEntry;
 				return {
 					position: entry.position,
 					id: entry.id,
@@ -320,7 +327,8 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				.filter((one) => one.own > 0 && (request.loose || isClose(one)))
 				.map((one) => ({
 					one,
-					rank: (one.own + 0.15 * (lifted.get(one.doc.position) ?? 0)) * standing(entries.get(one.doc.position) as MainEntry, request.now),
+					rank:
+						(one.own + 0.15 * (lifted.get(one.doc.position) ?? 0)) * standing(entries.get(one.doc.position) as RankedEntry, request.now),
 					shown: Math.min(1, one.cover),
 				}));
 			const vectors = request.vector
@@ -335,7 +343,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 			for (const one of alive) {
 				const vector = vectors.get(one.doc.position);
 				const similarity = vector && request.vector ? cosine(vector, request.vector) : 0;
-				const weight = standing(entries.get(one.doc.position) as MainEntry, request.now);
+				const weight = standing(entries.get(one.doc.position) as RankedEntry, request.now);
 				if (lexical) {
 					const beside = lifted.get(one.doc.position) ?? 0;
 					const close = similarity >= 0.3 || isClose(one) || (beside >= bestOwn * 0.7 && answers(one, links, known, entries));
@@ -370,7 +378,7 @@ function answers(
 	one: Scored,
 	links: Map<number, { before: number | null; after: number | null }>,
 	known: Map<number, Scored>,
-	entries: Map<number, MainEntry>,
+	entries: Map<number, RankedEntry>,
 ): boolean {
 	for (const [position, link] of links) {
 		if (link.after !== one.doc.position && link.before !== one.doc.position) continue;

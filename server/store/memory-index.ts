@@ -41,6 +41,9 @@ export interface MainEntry {
 	vector_model: string | null;
 }
 
+/** What of an entry ranking and answers need. */
+export type RankedEntry = Omit<MainEntry, "hash" | "seq" | "removed" | "vector_model">;
+
 export interface ScopeStats {
 	id: number;
 	docs: number;
@@ -76,7 +79,7 @@ export interface MemoryIndex {
 	vectors(positions: number[], model: string): Map<number, Float32Array>;
 	/** Positions spread over the scope, for the background of a similarity. */
 	sample(scope: ScopeStats, model: string, count: number): number[];
-	entries(positions: number[]): MainEntry[];
+	entries(positions: number[]): RankedEntry[];
 	close(): void;
 }
 
@@ -137,6 +140,10 @@ function openIndex(file: string, main: SQLite.Database, fresh: boolean): { db: S
 		return { db: create(file), rebuilt: (error as Error).message };
 	}
 }
+
+/** A term that more than this share of the memories have, and more than so many, tells nothing apart: of it only the newest are looked at. */
+const commonShare = 0.2;
+const commonDocs = 500;
 
 const bitsOf = (vector: Float32Array): Uint8Array => {
 	const count = Math.min(maxBits, vector.length) & ~7;
@@ -306,7 +313,12 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			const weights = new Map<number, number>();
 			for (const term of terms) {
 				const weight = Math.log(1 + scope.docs / Math.max(1, this.frequency(scope, term)));
-				const rows = on(db, "select rowid from words where words match ?").all(`"${scope.id}q${term}"`) as { rowid: number }[];
+				const isCommon = this.frequency(scope, term) > Math.max(commonDocs, scope.docs * commonShare);
+				const rows = (
+					isCommon
+						? on(db, "select rowid from words where words match ? order by rowid desc limit ?").all(`"${scope.id}q${term}"`, limit)
+						: on(db, "select rowid from words where words match ?").all(`"${scope.id}q${term}"`)
+				) as { rowid: number }[];
 				for (const { rowid } of rows) weights.set(rowid, (weights.get(rowid) ?? 0) + weight);
 			}
 			return [...weights]
@@ -344,14 +356,12 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			return { before: before?.position ?? null, after: after?.position ?? null };
 		},
 		vectors(positions, model) {
-			const found = new Map<number, Float32Array>();
-			for (const position of positions) {
-				const row = on(main, "select vector from memory_vectors where position = ? and model = ?").get(position, model) as
-					| { vector: Buffer }
-					| undefined;
-				if (row) found.set(position, toVector(row.vector));
-			}
-			return found;
+			if (positions.length === 0) return new Map();
+			const rows = on(main, `select position, vector from memory_vectors where position in (${list(positions.length)}) and model = ?`).all(
+				...positions,
+				model,
+			) as { position: number; vector: Buffer }[];
+			return new Map(rows.map((row) => [row.position, toVector(row.vector)]));
 		},
 		sample(scope, model, count) {
 			const step = Math.max(1, Math.floor(scope.docs / count));
@@ -365,9 +375,10 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		},
 		entries(positions) {
 			if (positions.length === 0) return [];
-			return on(main, `select * from memory_entries where +removed = 0 and position in (${list(positions.length)})`).all(
+			const columns = "position, id, owner, audience, at, source, ref, conversation_id, text, used";
+			return on(main, `select ${columns} from memory_entries where +removed = 0 and position in (${list(positions.length)})`).all(
 				...positions,
-			) as MainEntry[];
+			) as RankedEntry[];
 		},
 		close() {
 			statements.clear();
