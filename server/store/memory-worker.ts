@@ -28,12 +28,15 @@ function reply(message: WorkerReply): void {
 	process.send?.(message, () => undefined);
 }
 
-process.on("message", (call: WorkerCall) => {
+function handle(call: WorkerCall): void {
 	answer(call).then(
 		(value) => reply({ id: call.id, value }),
 		(error: Error & { code?: string }) => reply({ id: call.id, error: { message: error.message, code: error.code ?? null } }),
 	);
-});
+}
+
+// Each in a round of its own: of many questions that come together the first has its answer before the last is looked up.
+process.on("message", (call: WorkerCall) => setImmediate(handle, call));
 process.on("disconnect", () => {
 	void (engine?.close() ?? Promise.resolve()).finally(() => process.exit(0));
 });
