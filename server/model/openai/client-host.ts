@@ -20,6 +20,9 @@ export interface ClientHostOptions {
 	file?: string;
 }
 
+/** Room for young objects in the thread, MB. */
+const youngMb = 12;
+
 interface Open {
 	call: Exclude<ClientCall, { type: "halt" }>;
 	/** Ends the listening for a halt. */
@@ -62,6 +65,8 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 			// No settings of the daemon reach it: the SDK would look for some.
 			env: options.env ?? {},
 			execArgv: [],
+			// What it reads it hands on: room for more young objects would only be held, not used.
+			resourceLimits: { maxYoungGenerationSizeMb: youngMb },
 			workerData: { proxy: options.proxy ?? null } satisfies ClientWorkerData,
 			name: "models",
 		});
