@@ -31,25 +31,21 @@ export function createLanes({ count, quietMs, patienceMs, answering, signal, nex
 	const lanes = new Set<Promise<void>>();
 	let timer: NodeJS.Timeout | null = null;
 	let busyUntil = 0;
-	let busySince = 0;
 	/** Something came since a lane last looked. */
 	let woken = false;
 
 	function busy(): void {
-		const now = Date.now();
-		if (busyUntil < now) busySince = now;
-		busyUntil = now + quietMs;
+		busyUntil = Date.now() + quietMs;
 	}
 
+	/** Resolves when nobody was about for a moment, or when a lane has waited long enough for that. */
 	async function quiet(): Promise<void> {
+		const latest = Date.now() + patienceMs;
 		while (!signal.aborted) {
 			if (answering()) busy();
 			const now = Date.now();
-			const until = Math.min(busyUntil, busySince + patienceMs);
-			if (now >= until) {
-				busySince = now;
-				return;
-			}
+			const until = Math.min(busyUntil, latest);
+			if (now >= until) return;
 			await new Promise<void>((resolve) => {
 				const handle = setTimeout(done, until - now);
 				handle.unref();
