@@ -91,7 +91,15 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 	}
 
 	function post(call: ClientCall): void {
-		worker ??= start();
+		if (!worker) {
+			try {
+				worker = start();
+			} catch (error) {
+				log.warn("models.thread-ended", { code: null, isUp: false, error: (error as Error).message });
+				goInside();
+				return;
+			}
+		}
 		worker.postMessage(call);
 	}
 
@@ -139,6 +147,10 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 		event: (event: WireEvent) => void,
 		again: (client: Client) => Promise<T>,
 	): Promise<T> {
+		if (closed) {
+			const error = new ModelError("aborted", "the service is stopping");
+			return Promise.reject(new AttemptFailed({ error, refusal: null, mayHaveCost: false }, "", null));
+		}
 		if (inside) return again(inside);
 		const id = ++count;
 		return new Promise<T>((resolve, reject) => {
@@ -146,7 +158,7 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 			if (calls.size === 0) worker?.ref();
 			calls.set(id, open);
 			post(open.call);
-			open.unlisten = listen((why) => post({ type: "halt", id, why }));
+			if (calls.has(id)) open.unlisten = listen((why) => post({ type: "halt", id, why }));
 		}).catch((error: unknown) => {
 			if (error instanceof NoThread && inside) return again(inside);
 			throw error;

@@ -119,6 +119,27 @@ describe("model connections in a thread", () => {
 		expect(warnings).toMatchObject([{ event: "models.thread-ended", data: { isUp: false, error: "not here" } }]);
 	});
 
+	it("are made in this thread where the system gives no other", async () => {
+		const warnings: string[] = [];
+		const log = { warn: (event: string) => void warnings.push(event) };
+		// Refused before a thread exists, as it is where no more threads are allowed.
+		const client = createClientHost({ newId: randomUUID, clock: Date, log, file: "nowhere" });
+		const { models } = setUp([entry("main", server.url)], { client });
+		closing.push(() => models.close());
+		expect((await run(models, ask("hi"))).text).toBe("You said: hi");
+		expect((await run(models, ask("there"))).text).toBe("You said: there");
+		expect(warnings).toEqual(["models.thread-ended"]);
+	});
+
+	it("are not begun any more when the models were closed", async () => {
+		const { models, client, calls } = await inThread();
+		await client.warm();
+		models.close();
+		await expect(run(models, ask("late"))).rejects.toMatchObject({ kind: "aborted" });
+		expect(calls.at(-1)?.end).toMatchObject({ error: { kind: "aborted" }, usage: null });
+		expect(server.chats).toHaveLength(0);
+	});
+
 	it("end with the models, and so does what they are at", async () => {
 		const { models } = await inThread();
 		const gate = createGate();
