@@ -35,15 +35,15 @@ export function createLanes({ count, quietMs, patienceMs, answering, signal, nex
 	let woken = false;
 
 	function busy(): void {
-		busyUntil = Date.now() + quietMs;
+		busyUntil = performance.now() + quietMs;
 	}
 
 	/** Resolves when nobody was about for a moment, or when a lane has waited long enough for that. */
 	async function quiet(): Promise<void> {
-		const latest = Date.now() + patienceMs;
+		const latest = performance.now() + patienceMs;
 		while (!signal.aborted) {
 			if (answering()) busy();
-			const now = Date.now();
+			const now = performance.now();
 			const until = Math.min(busyUntil, latest);
 			if (now >= until) return;
 			await new Promise<void>((resolve) => {
