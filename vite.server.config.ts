@@ -9,11 +9,23 @@ import { defineConfig, type Plugin } from "vite";
  */
 const EXTERNAL = ["better-sqlite3", "sqlite-vec", "@node-rs/argon2", "@node-rs/jieba"];
 
-/** Files that are started as a process or thread of their own (`*-worker.ts`): each becomes a file beside main.js. */
+/** Files that are started as a process or thread of their own (`*-worker.ts`): each becomes a file beside main.js, named as `worker` says. */
 function workers(): Record<string, string> {
 	const files = readdirSync("server", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith("-worker.ts"));
 	return Object.fromEntries(files.map((file) => [basename(file, ".ts"), join("server", file)]));
 }
+
+const isWorker = (name: string) => name.endsWith("-worker");
+
+/** Whoever starts "./X-worker.js" starts the one of its own build: the name with its hash is put in, before what names it gets a hash itself. */
+const workerNames: Plugin = {
+	name: "openlani-worker-names",
+	renderChunk(code, _chunk, _options, { chunks }) {
+		const files = Object.values(chunks).filter((chunk) => chunk.isEntry && isWorker(chunk.name));
+		const named = files.reduce((text, { name, fileName }) => text.replaceAll(`"./${name}.js"`, `"./${fileName}"`), code);
+		return named === code ? null : { code: named, map: null };
+	},
+};
 
 /** The same text in ASCII: read faster, and held in half the memory, because one character beyond makes a whole file two bytes wide. */
 const ascii = (code: string) =>
@@ -48,7 +60,7 @@ const withoutHttp2: Plugin = {
 };
 
 export default defineConfig({
-	plugins: [withoutHttp2, scripts],
+	plugins: [withoutHttp2, workerNames, scripts],
 	publicDir: false,
 	ssr: { target: "node", noExternal: true, external: EXTERNAL },
 	build: {
@@ -67,7 +79,7 @@ export default defineConfig({
 				// Nobody reads them here, and each start reads the file.
 				comments: { legal: true, annotation: false, jsdoc: false },
 				// Flat, so that a path relative to server/<room>/ means the same in the source and in the bundle.
-				entryFileNames: "[name].js",
+				entryFileNames: ({ name }) => (isWorker(name) ? "[name]-[hash].js" : "[name].js"),
 				chunkFileNames: "[name]-[hash].js",
 			},
 		},

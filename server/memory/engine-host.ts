@@ -21,23 +21,13 @@ interface Running {
 	ready: Promise<unknown>;
 }
 
-/** Beside the sources, beside a bundle, or below it. */
-const places = [
-	"../store/memory-worker.ts",
-	"./memory-worker.js",
-	"./store/memory-worker.js",
-	"../store/memory-worker.js",
-	"../memory-worker.js",
-];
-
-export function workerFile(base: string = import.meta.url): string {
-	const sources = base.endsWith(".ts");
-	const found = places
-		.filter((place) => place.endsWith(".ts") === sources)
-		.map((place) => fileURLToPath(new URL(place, base)))
-		.find((file) => existsSync(file));
-	if (!found) throw new Error("the program file memory-worker is missing");
-	return found;
+/** Among the sources, or beside this file in a build. */
+function workerFile(): string {
+	const file = fileURLToPath(
+		new URL(import.meta.url.endsWith(".ts") ? "../store/memory-worker.ts" : "./memory-worker.js", import.meta.url),
+	);
+	if (!existsSync(file)) throw new Error("the program file memory-worker is missing");
+	return file;
 }
 
 /** What a process needs to run TypeScript sources: nothing for a build. */

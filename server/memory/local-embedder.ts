@@ -116,7 +116,7 @@ function createHost(place: LocalModelPlace, idleMs: number) {
 
 	function start(): Running {
 		const sources = import.meta.url.endsWith(".ts");
-		const file = fileURLToPath(new URL(`./local-model-worker.${sources ? "ts" : "js"}`, import.meta.url));
+		const file = fileURLToPath(new URL(sources ? "./local-model-worker.ts" : "./local-model-worker.js", import.meta.url));
 		// No keys and no settings of the daemon reach it.
 		const child = fork(file, [], {
 			env: {},

@@ -35,7 +35,7 @@ interface Open {
 /** The thread's program: beside this one in a build, or among the sources, which a thread needs help to read. */
 function createWorker(file: string | undefined, options: WorkerOptions): Worker {
 	const isSource = import.meta.url.endsWith(".ts");
-	const program = file ?? fileURLToPath(new URL(`./client-worker.${isSource ? "ts" : "js"}`, import.meta.url));
+	const program = file ?? fileURLToPath(new URL(isSource ? "./client-worker.ts" : "./client-worker.js", import.meta.url));
 	if (!program.endsWith(".ts")) return new Worker(program, options);
 	const tsx = new URL("./dist/esm/api/index.mjs", pathToFileURL(createRequire(import.meta.url).resolve("tsx/package.json"))).href;
 	const load = `import(${JSON.stringify(tsx)}).then((tsx) => (tsx.register(), import(${JSON.stringify(pathToFileURL(program).href)})))`;
