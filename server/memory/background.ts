@@ -52,6 +52,8 @@ export interface BackgroundParts {
 
 const leaseMs = 5 * 60_000;
 const tickMs = 60_000;
+/** How soon what could not be written is tried again. */
+const troubleMs = 2000;
 
 /** What a job works with changed under it: it is done anew, and has not failed. */
 class SetAside extends Error {}
@@ -60,7 +62,14 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	const { store, clock, log } = options;
 	const quietMs = options.quietMs ?? 300;
 	const stopping = new AbortController();
-	const failed = (error: unknown): void => log.warn("memory.background", { error: (error as Error).message });
+	/** Work that could not even be taken or ended is looked for soon: a database that somebody holds is free again in a moment. */
+	function failed(error: unknown): void {
+		if (stopping.signal.aborted) return;
+		log.warn("memory.background", { error: (error as Error).message });
+		setTimeout(wakeAll, troubleMs).unref();
+	}
+	/** Positions of the jobs that are being done here: they stay taken, however long they take and whatever the clock does. */
+	const held = new Set<number>();
 	/** Jobs hold it while they touch files and rows, and not while they wait for a model. */
 	const lock = createSharedLock();
 	/** Two at once, of different owners: a slow model must not hold up everybody. */
@@ -74,7 +83,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		async next() {
 			await lock.enter();
 			try {
-				const job = await store.claimJob(clock.now(), leaseMs);
+				const job = await claim((now) => store.claimJob(now, leaseMs));
 				if (job) await run(job);
 				return job !== null;
 			} finally {
@@ -93,7 +102,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		async next() {
 			// Not while somebody notes and does it in one go.
 			await lock.enter();
-			const job = await store.claimForgetJob(clock.now(), leaseMs).finally(lock.leave);
+			const job = await claim((now) => store.claimForgetJob(now, leaseMs)).finally(lock.leave);
 			if (!job) return false;
 			await run(job);
 			// Other jobs of the owner were held back.
@@ -107,6 +116,14 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	let ticker: NodeJS.Timeout | null = null;
 	/** Fact jobs that are being done: who asks for the facts waits for them too. */
 	const applying = new Set<{ name: string; done: Promise<void> }>();
+
+	async function claim(take: (now: number) => Promise<JobRow | null>): Promise<JobRow | null> {
+		const now = clock.now();
+		if (held.size > 0) await store.extendJobs([...held], now + leaseMs);
+		const job = await take(now);
+		if (job) held.add(job.position);
+		return job;
+	}
 
 	/** Nobody is kept out while the model writes. */
 	async function ask<T>(job: JobRow, material: string, look: () => Promise<string>, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -141,29 +158,45 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 	}
 
 	async function attempt(job: JobRow): Promise<void> {
+		const end = await work(job);
+		await conclude(job, end, troubleMs);
+	}
+
+	/** Does it; answers how its row is to be left. */
+	async function work(job: JobRow): Promise<() => Promise<void>> {
 		try {
 			if (job.kind === "compress") await summing.compress(job);
 			else if (job.kind === "archive") await summing.archive(job);
 			else if (job.kind === "day") await summing.day(job);
 			else if (job.kind === "fact") await parts.applyFact(job);
-			else if (!(await parts.forget(job))) {
-				await again(job, "a turn has not ended", job.attempts < 20 ? 300 : 5000);
-				return;
-			}
-			await store.finishJob(job.position);
-			if (job.kind === "forget") await parts.forgotten();
+			else if (!(await parts.forget(job))) return () => again(job, "a turn has not ended", job.attempts < 20 ? 300 : 5000);
+			return async () => {
+				await store.finishJob(job.position);
+				if (job.kind === "forget") await parts.forgotten();
+			};
 		} catch (error) {
-			if (stopping.signal.aborted || error instanceof SetAside) {
-				await store.returnJob(job.position);
-				return;
-			}
+			if (stopping.signal.aborted || error instanceof SetAside) return () => store.returnJob(job.position);
 			// A file that a person protected is theirs to free again: soon after, the work is done.
 			const isProtected = error instanceof WorkspaceRefused;
 			const wait = Math.min(isProtected ? 10_000 : 3_600_000, 2000 * 2 ** Math.min(job.attempts, 10));
 			log.warn("memory.job-failed", { kind: job.kind, owner: job.owner, attempts: job.attempts, error: (error as Error).message });
 			if (job.attempts === (isProtected ? 1 : 3))
 				options.onProblem?.("memory-job", `the memory could not finish a piece of work (${job.kind}): ${(error as Error).message}`);
-			await again(job, (error as Error).message, wait);
+			return () => again(job, (error as Error).message, wait);
+		}
+	}
+
+	/** The job stays taken until its end is written: what was done must not be done once more for that, nor wait for its lease to run out. */
+	async function conclude(job: JobRow, end: () => Promise<void>, nextMs: number): Promise<void> {
+		try {
+			await end();
+			held.delete(job.position);
+		} catch (error) {
+			if (stopping.signal.aborted) return;
+			log.warn("memory.job-not-ended", { kind: job.kind, owner: job.owner, error: (error as Error).message });
+			setTimeout(() => {
+				if (!stopping.signal.aborted) void conclude(job, end, Math.min(2 * nextMs, tickMs)).then(wakeAll);
+			}, nextMs).unref();
 		}
 	}
 
@@ -198,6 +231,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 			if ((await store.waitingJobs()).count > 0) wakeAll();
 			ticker = setInterval(() => {
 				void parts.tick().catch((error) => log.warn("memory.tick", { error: (error as Error).message }));
+				if (held.size > 0) void store.extendJobs([...held], clock.now() + leaseMs).catch(failed);
 				wakeAll();
 			}, tickMs);
 			ticker.unref();
@@ -226,7 +260,7 @@ export function createBackground(options: MemoryOptions, parts: BackgroundParts)
 		async facts(key) {
 			let some = false;
 			for (;;) {
-				const job = await store.claimFactJob(key, clock.now(), leaseMs);
+				const job = await claim((now) => store.claimFactJob(key, now, leaseMs));
 				if (!job) break;
 				some = true;
 				await run(job);

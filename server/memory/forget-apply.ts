@@ -326,6 +326,8 @@ export function createRemover(parts: RemovalParts): Remover {
 			// Their answers are recorded by now: what was recorded is looked through below.
 			await background.removed(key);
 			if (what.entries.length > 0) report.memories += await removeEntries(key, { ids: what.entries });
+			await removeEntries(key, { refs: what.factIds });
+			await vectors.removed(key);
 			const whole = said.filter((text) => text.length >= leastCopy && (what.everything || teller.touches(text)));
 			const copies = [...new Set([...what.copies, ...what.facts, ...said.flatMap((text) => teller.sentences(text)), ...whole, ...lines])];
 			await passing(() => people.forgetTexts(key.owner, copies));
@@ -339,7 +341,6 @@ export function createRemover(parts: RemovalParts): Remover {
 			await store.redactMessages(messages);
 			// Last: a fact that is still there can be forgotten once more.
 			for (const id of what.factIds) if (await passing(() => facts.remove(key, id))) report.facts++;
-			vectors.forgetQuestions();
 			if (messages.length > 0) options.onRemoved?.(messages);
 			obstacles.raise();
 		},

@@ -44,8 +44,10 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 				await store.redactMessages(ids);
 				report.messages += ids.length;
 			}
-			await store.redactPlaces(key);
 			report.exchanges = (await store.removeOwner(owner)) - report.facts - report.memories;
+			// What was recorded until now is looked through; what is gone is sent to no model any more.
+			await vectors.removed(key);
+			await store.redactPlaces(key);
 			await removeEntries(key, { refs: [] });
 			for (const conversationId of conversations) {
 				shortTerm.evict(conversationId);
@@ -64,7 +66,6 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 			await remover.scrubVersions((row) => texts.some((text) => row.includes(text)));
 			await store.redactTraces(key, texts, []);
 			await remover.unlog(texts);
-			vectors.forgetQuestions();
 			obstacles.raise();
 		},
 	};

@@ -26,8 +26,11 @@ export interface Vectors {
 	/** The vector of a question; "lexical": the search engine makes it; null when the model does not answer soon: then words are searched alone. */
 	ofQuestion(key: MemoryKey, conversationId: string | null, text: string): Promise<Float32Array | "lexical" | null>;
 	status(): Promise<EmbeddingStatus>;
-	/** Drops questions kept in memory (forget). */
-	forgetQuestions(): void;
+	/**
+	 * Called when something of this owner's was forgotten: a call that may carry it is ended and has been booked when this resolves, and
+	 * questions kept in memory are dropped. What is left gets its vectors all the same.
+	 */
+	removed(key: MemoryKey): Promise<void>;
 	settled(): Promise<void>;
 	stop(): Promise<void>;
 }
@@ -51,6 +54,10 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 	/** Dimension of each model's vectors: the same name with another size is another model. */
 	const sizes = new Map<string, number>();
 	const questions = new Map<string, Float32Array>();
+	/** The call for texts of one owner that is on its way. */
+	let making: { of: string; end(): void; over: Promise<unknown> } | null = null;
+	/** How often something was forgotten: a question asked before that is not kept. */
+	let forgotten = 0;
 	let running: Promise<void> | null = null;
 	let again = false;
 	let failure: string | null = null;
@@ -71,8 +78,9 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 		texts: string[],
 		context: { owner: string; conversationId: string | null },
 		limitMs: number,
+		ending?: AbortSignal,
 	): Promise<Float32Array[]> {
-		const limited = anyOf([stopping.signal], limitMs);
+		const limited = anyOf(ending ? [stopping.signal, ending] : [stopping.signal], limitMs);
 		const vectors = await given.embed(texts, context, limited.signal).finally(limited.end);
 		if (vectors.length !== texts.length) throw new Error(`${vectors.length} vectors for ${texts.length} texts`);
 		const made = vectors.map((vector) => Float32Array.from(vector));
@@ -91,18 +99,26 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 	 * As `ask`, where the model refuses a text as such: a text too long for it is halved, one that it never takes gets the vector that is
 	 * close to nothing. One memory must not keep all others from being found.
 	 */
-	async function askAll(given: Embedder, texts: string[], context: { owner: string; conversationId: null }): Promise<Float32Array[]> {
+	async function askAll(
+		given: Embedder,
+		texts: string[],
+		context: { owner: string; conversationId: null },
+		ending: AbortSignal,
+	): Promise<Float32Array[]> {
 		try {
-			return await ask(given, texts, context, batchMs);
+			return await ask(given, texts, context, batchMs, ending);
 		} catch (error) {
 			if (!isRefusal(error)) throw error;
 			const [text = ""] = texts;
 			const size = sizes.get(given.model);
 			if (texts.length > 1) {
 				const half = Math.ceil(texts.length / 2);
-				return [...(await askAll(given, texts.slice(0, half), context)), ...(await askAll(given, texts.slice(half), context))];
+				return [
+					...(await askAll(given, texts.slice(0, half), context, ending)),
+					...(await askAll(given, texts.slice(half), context, ending)),
+				];
 			}
-			if (text.length > leastText) return askAll(given, [text.slice(0, text.length / 2).toWellFormed()], context);
+			if (text.length > leastText) return askAll(given, [text.slice(0, text.length / 2).toWellFormed()], context, ending);
 			if (size === undefined) throw error;
 			log.warn("memory.embedding-refused", { error: (error as Error).message, characters: text.length });
 			return [new Float32Array(size)];
@@ -112,6 +128,22 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 	function notice(message: string): void {
 		log.info("memory.embedding-model", { message });
 		options.onProblem?.("embedding-model", message);
+	}
+
+	/** Null when it was ended because something of the owner's was forgotten. */
+	async function make(given: Embedder, key: PendingVector, rows: PendingVector[]): Promise<Float32Array[] | null> {
+		const ending = new AbortController();
+		const texts = rows.map((row) => row.text.slice(0, 8000) || " ");
+		const made = askAll(given, texts, { owner: key.owner, conversationId: null }, ending.signal);
+		making = { of: keyText(key), end: () => ending.abort(), over: made.catch(() => undefined) };
+		try {
+			return await made;
+		} catch (error) {
+			if (ending.signal.aborted && !stopping.signal.aborted) return null;
+			throw error;
+		} finally {
+			making = null;
+		}
 	}
 
 	async function vectorsOf(given: Embedder | null, rows: PendingVector[]): Promise<{ position: number; vector: Float32Array }[]> {
@@ -138,16 +170,14 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 				: new Map<string, Float32Array>();
 			const open = group.filter((row) => !cached.has(row.hash));
 			if (open.length > 0) {
-				const made = await askAll(
-					given,
-					open.map((row) => row.text.slice(0, 8000) || " "),
-					{ owner: key.owner, conversationId: null },
-				);
+				const made = await make(given, key, open);
+				// Some of them were forgotten meanwhile: what is left of them is taken up again.
+				if (!made) continue;
 				for (const [index, row] of open.entries()) cached.set(row.hash, made[index] as Float32Array);
 				await store.cacheVectors(
 					key,
 					nameOf(given),
-					open.map((row, index) => ({ hash: row.hash, vector: made[index] as Float32Array })),
+					open.map(({ position, hash }, index) => ({ position, hash, vector: made[index] as Float32Array })),
 					clock.now(),
 				);
 			}
@@ -229,9 +259,11 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 			const name = `${keyText(key)} ${nameOf(given)} ${shortHash(clean)}`;
 			const known = questions.get(name);
 			if (known) return known;
+			const before = forgotten;
 			try {
 				const [vector] = await ask(given, [clean], { owner: key.owner, conversationId }, questionMs);
 				if (!vector) return null;
+				if (forgotten !== before) return vector;
 				if (questions.size >= questionsKept) questions.delete(questions.keys().next().value as string);
 				questions.set(`${keyText(key)} ${nameOf(given)} ${shortHash(clean)}`, vector);
 				return vector;
@@ -248,7 +280,13 @@ export function createVectors(options: MemoryOptions, onIndexed: (model: string)
 			const { counts } = counted;
 			return { model, state: failure !== null ? `error: ${failure}` : counts.indexed < counts.total ? "indexing" : "ready", ...counts };
 		},
-		forgetQuestions: () => questions.clear(),
+		async removed(key) {
+			forgotten++;
+			questions.clear();
+			if (making?.of !== keyText(key)) return;
+			making.end();
+			await making.over;
+		},
 		async settled() {
 			while (running) await running;
 		},

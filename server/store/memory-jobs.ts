@@ -80,6 +80,7 @@ export function memoryJobs(
 	| "claimJob"
 	| "claimFactJob"
 	| "claimForgetJob"
+	| "extendJobs"
 	| "clearJobResult"
 	| "setJobResult"
 	| "finishJob"
@@ -172,6 +173,14 @@ export function memoryJobs(
 				now,
 			);
 			return row ? toJob(row) : null;
+		},
+		async extendJobs(positions, leaseUntil) {
+			await run(
+				db,
+				"update memory_jobs set lease_until = ? where state = 'waiting' and position in (select value from json_each(?))",
+				leaseUntil,
+				JSON.stringify(positions),
+			);
 		},
 		async clearJobResult(position) {
 			await run(db, "update memory_jobs set result = null where position = ?", position);

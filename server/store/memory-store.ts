@@ -129,6 +129,8 @@ export interface MemoryStore {
 	claimFactJob(key: MemoryKey, now: number, leaseMs: number): Promise<JobRow | null>;
 	/** Takes what has been to be forgotten longest, whatever else is running. */
 	claimForgetJob(now: number, leaseMs: number): Promise<JobRow | null>;
+	/** Jobs that are still being done stay taken until then. */
+	extendJobs(positions: number[], leaseUntil: number): Promise<void>;
 	/** What was worked out from something that is forgotten now. */
 	clearJobResult(position: number): Promise<void>;
 	setJobResult(position: number, result: unknown): Promise<void>;
@@ -161,7 +163,13 @@ export interface MemoryStore {
 	setVectors(model: string, vectors: { position: number; vector: Float32Array }[]): Promise<void>;
 	vectorCounts(model: string): Promise<{ indexed: number; total: number }>;
 	cachedVectors(key: MemoryKey, model: string, hashes: string[]): Promise<Map<string, Float32Array>>;
-	cacheVectors(key: MemoryKey, model: string, vectors: { hash: string; vector: Float32Array }[], at: number): Promise<void>;
+	/** Keeps those of memories that are still there: a vector tells what its text said. */
+	cacheVectors(
+		key: MemoryKey,
+		model: string,
+		vectors: { position: number; hash: string; vector: Float32Array }[],
+		at: number,
+	): Promise<void>;
 
 	addFact(fact: FactRow): Promise<void>;
 	fact(key: MemoryKey, id: string): Promise<FactRow | null>;

@@ -293,11 +293,13 @@ export function createMemoryStore(database: Kysely<Database>, file: string, writ
 		},
 		async cacheVectors(key, model, vectors, at) {
 			for (const part of chunks(vectors, rowsAtOnce)) {
-				await db
-					.insertInto("memory_embedding_cache")
-					.values(part.map((one) => ({ hash: one.hash, model, owner: key.owner, audience: key.audience, vector: toBlob(one.vector), at })))
-					.onConflict((conflict) => conflict.columns(["owner", "audience", "model", "hash"]).doNothing())
-					.execute();
+				await db.transaction().execute(async (trx) => {
+					for (const one of part)
+						await sql`insert into memory_embedding_cache (hash, model, owner, audience, vector, at)
+							select hash, ${model}, owner, audience, ${toBlob(one.vector)}, ${at} from memory_entries
+							where position = ${one.position} and hash = ${one.hash} and owner = ${key.owner} and audience = ${key.audience} and removed = 0
+							on conflict do nothing`.execute(trx);
+				});
 				await breathe();
 			}
 			await sql`delete from memory_embedding_cache where at < (select at from memory_embedding_cache order by at desc limit 1 offset ${cacheRows})`.execute(

@@ -278,6 +278,58 @@ describe("background work", () => {
 		await test.memory.settled();
 	});
 
+	it("that takes longer than its lease, or than a clock that jumps says, is not taken a second time", async () => {
+		const small = slowModel((text) => text.includes("mark1x"));
+		const test = await make({ small });
+		await talk(test, 9);
+		await asked(small, 1);
+		test.now.value += 3_600_000;
+		for (let number = 1; number <= 9; number++)
+			await test.memory.remember(privately("ana", "a1"), exchange(number, `by ana mark${number}y`, { id: `a${number}` }));
+		await vi.waitFor(async () => expect(await summary(test, "ana")).toContain("mark1y"), { timeout: 20_000 });
+		await vi.waitFor(async () => expect((await test.store.waitingJobs(keyOfOwner("ana"))).dueAt).toBeGreaterThan(test.now.value));
+		// Time for a lane that finds nothing else to do to take it.
+		await test.memory.facts(master);
+		expect(small.requests.filter((request) => userText(request).includes("mark1x"))).toHaveLength(1);
+		small.release();
+		await test.memory.settled();
+		expect(attempts(test, "compress")).toEqual([1, 1]);
+	});
+
+	it("whose end cannot be written is ended as soon as it can be, and not done once more", async () => {
+		const test = await make();
+		const run = (sql: string) => test.db.raw.exec(sql);
+		run(`create trigger full before update of state on memory_jobs when new.state = 'done' begin select raise(abort, 'no room'); end`);
+		await talk(test, 9);
+		await vi.waitFor(() => expect(warned).toContain("memory.job-not-ended"), { timeout: 20_000 });
+		expect(await summary(test)).toContain("mark1x");
+		run("drop trigger full");
+		await vi.waitFor(async () => expect(await test.store.compressionsOf("c1")).toEqual([]), { timeout: 20_000 });
+		expect(test.small.requests).toHaveLength(1);
+		expect(attempts(test, "compress")).toEqual([1]);
+		// The owner's other work goes on.
+		await talk(test, 13, { from: 10 });
+		await test.memory.settled();
+		expect(test.small.requests).toHaveLength(2);
+	});
+
+	it("whose failure cannot be written is taken up when it can be", async () => {
+		const test = await make();
+		const run = (sql: string) => test.db.raw.exec(sql);
+		run(`create trigger full before update on memory_jobs when new.attempts = old.attempts begin select raise(abort, 'no room'); end`);
+		await talk(test, 9);
+		await vi.waitFor(() => expect(warned).toContain("memory.job-not-ended"), { timeout: 20_000 });
+		run("drop trigger full");
+		await vi.waitFor(
+			() => expect(test.db.raw.prepare("select lease_until from memory_jobs where kind = 'compress'").pluck().all()).toEqual([0]),
+			{ timeout: 20_000 },
+		);
+		test.now.value += 60_000;
+		await test.memory.settled();
+		expect(await summary(test)).toContain("mark1x");
+		expect(attempts(test, "compress")).toEqual([2]);
+	});
+
 	it("is known by its orders to the scripted server", async () => {
 		const test = await make();
 		await talk(test, 9);

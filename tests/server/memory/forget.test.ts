@@ -1,6 +1,7 @@
 import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Embedder } from "../../../server/memory/options.ts";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
 import { exchange, fakeEmbedder, openMemory, privately, start, type TestMemory } from "./setup.ts";
 
@@ -262,6 +263,71 @@ describe("forget", () => {
 		},
 		60_000,
 	);
+
+	it("is asked of no embedding model any more: the call on its way is ended, and leaves no vector", async () => {
+		const inner = fakeEmbedder("m", 16);
+		const ended: string[] = [];
+		const asked: string[] = [];
+		const slow: Embedder = {
+			model: "m",
+			async embed(texts, context, signal) {
+				const whole = texts.join("\n");
+				asked.push(whole);
+				if (whole.includes("platypus"))
+					await new Promise((_, reject) => {
+						signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
+					}).finally(() => ended.push(whole));
+				return inner.embed(texts, context, signal);
+			},
+		};
+		const test = await make({ embedder: () => slow });
+		const texts = ["the boat is called markboat", "the secret word is markplatypus", "the cat is called markcat"];
+		await test.memory.importEntries(texts.map((text) => ({ text, at: start })));
+		await vi.waitFor(() => expect(asked.at(-1)).toContain("platypus"));
+		const whole = asked.length;
+		const pending = (await test.store.withoutVector("m/16", 10)).find(({ text }) => text.includes("platypus"));
+		const [entry] = (await test.store.entriesOf(master, 0, 10)).filter(({ text }) => text.includes("platypus"));
+		await test.memory.forget({ entryId: entry?.id ?? "" });
+		expect(ended).toHaveLength(1);
+		await vi.waitFor(async () => expect(await test.store.vectorCounts("m/16")).toMatchObject({ indexed: 2, total: 2 }), {
+			timeout: 20_000,
+		});
+		expect(asked.slice(whole).join("\n")).not.toContain("platypus");
+		expect((await test.memory.status()).state).toBe("ready");
+		// One that came all the same, too late to be ended, is kept by nobody.
+		const late = { position: pending?.position ?? 0, hash: pending?.hash ?? "", vector: new Float32Array(16).fill(1) };
+		await test.store.cacheVectors(master, "m/16", [late], start);
+		await test.store.setVectors("m/16", [late]);
+		for (const table of ["memory_vectors", "memory_embedding_cache"])
+			expect(test.db.raw.prepare(`select count(*) from ${table}`).pluck().get()).toBe(2);
+	});
+
+	it.each(["factId", "messageId"] as const)("is asked of none either when it was a fact (by its %s)", async (by) => {
+		const inner = fakeEmbedder("m", 16);
+		const asked: string[] = [];
+		let ended = 0;
+		const slow: Embedder = {
+			model: "m",
+			async embed(texts, context, signal) {
+				asked.push(texts.join("\n"));
+				if (asked.at(-1)?.includes("platypus"))
+					await new Promise((_, reject) => {
+						signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
+					}).finally(() => ended++);
+				return inner.embed(texts, context, signal);
+			},
+		};
+		const test = await make({ embedder: () => slow });
+		await talk(test, 2, 3);
+		const { fact } = await test.memory.addFact(master, { text: "The secret word is markplatypus", messageId: "m2" });
+		await vi.waitFor(() => expect(asked.at(-1)).toContain("platypus"));
+		const before = asked.length;
+		await test.memory.forget(by === "factId" ? { factId: fact.id } : { messageId: "m2" });
+		expect(ended).toBe(1);
+		await test.memory.settled();
+		expect(asked.slice(before).join("\n")).not.toContain("platypus");
+		expect(await everything(test)).not.toContain("platypus");
+	});
 
 	it("is finished at the next start when it was cut off on the way", async () => {
 		const test = await make();
