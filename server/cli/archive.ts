@@ -1,6 +1,6 @@
 /** The one-file backup: what goes in, and how it is unpacked without trusting it. */
 import { constants } from "node:fs";
-import { chmod, copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { create, extract, list } from "tar";
 import { copyDatabase } from "../store/inspect.ts";
@@ -30,10 +30,9 @@ export async function writeArchive(
 	target: string,
 	manifest: Omit<Manifest, "files">,
 ): Promise<{ bytes: number; files: number; linksLeftOut: number }> {
-	const staging = join(home, "backups", `.making-${process.pid}-${Date.now()}`);
 	const part = join(dirname(target), `.${basename(target)}.${process.pid}.tmp`);
 	const counts = { files: 0, links: 0 };
-	await mkdir(staging, { recursive: true, mode: 0o700 });
+	const staging = await makeStaging(home, target);
 	try {
 		for (const name of keptFiles) await stageFile(join(home, name), join(staging, name), counts);
 		for (const name of keptFolders) {
@@ -52,6 +51,17 @@ export async function writeArchive(
 	} finally {
 		await rm(staging, { recursive: true, force: true });
 		await rm(part, { force: true });
+	}
+}
+
+/** In the home, where attachments can be linked; beside the backup where the home is only to be read. */
+async function makeStaging(home: string, target: string): Promise<string> {
+	try {
+		const backups = join(home, "backups");
+		await mkdir(backups, { recursive: true, mode: 0o700 });
+		return await mkdtemp(join(backups, ".making-"));
+	} catch {
+		return mkdtemp(join(dirname(target), `.${basename(target)}.making-`));
 	}
 }
 

@@ -1,8 +1,8 @@
 /** `openlani backup FILE`: the whole home in one file, while the daemon runs or not. */
-import { stat } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import { writeArchive } from "./archive.ts";
 import { CliError, type Command, note, say } from "./command.ts";
+import { needHome, needTarget } from "./places.ts";
 import { counted, formatBytes } from "./terminal.ts";
 
 export const command: Command = {
@@ -18,15 +18,9 @@ export const command: Command = {
 	async run(io, input) {
 		const { home } = io.environment;
 		const target = resolve(input.words[0] ?? "");
-		const found = await stat(target).catch(() => null);
-		if (found?.isDirectory())
-			throw new CliError(say(io, { en: `${target} is a folder; name a file.`, zh: `${target} 是文件夹，请给出文件名。` }));
-		if (found && !input.on("force"))
+		if ((await needTarget(io, target)) && !input.on("force"))
 			throw new CliError(say(io, { en: `${target} is there already; --force overwrites it.`, zh: `${target} 已存在；加 --force 覆盖。` }));
-		if (!(await stat(dirname(target)).catch(() => null))?.isDirectory())
-			throw new CliError(say(io, { en: `There is no folder ${dirname(target)}.`, zh: `没有文件夹 ${dirname(target)}。` }));
-		if (!(await stat(home).catch(() => null))?.isDirectory())
-			throw new CliError(say(io, { en: `There is no home ${home} to back up.`, zh: `没有数据目录 ${home}，无法备份。` }));
+		await needHome(io);
 		const { bytes, files, linksLeftOut } = await writeArchive(home, target, {
 			format: 1,
 			version: io.version,

@@ -1,6 +1,5 @@
 /** What `openlani doctor` looks at: each finding is fine, a warning or a fault, and says how to mend it. */
-import { constants } from "node:fs";
-import { access, stat, statfs } from "node:fs/promises";
+import { stat, statfs } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { ConfigService } from "../config/service.ts";
@@ -11,6 +10,7 @@ import { createWorkspace } from "../workspace/workspace.ts";
 import type { Client } from "./client.ts";
 import type { Io, Text } from "./command.ts";
 import { modelsInForce } from "./models-in-force.ts";
+import { cannotWriteInto } from "./places.ts";
 import { counted, formatBytes, localTime } from "./terminal.ts";
 
 export interface Finding {
@@ -67,16 +67,19 @@ export async function checkHome({ io }: Checked): Promise<Finding[]> {
 				fix: { en: "Move it away, or choose another home with --home DIR.", zh: "把它移开，或用 --home DIR 另选目录。" },
 			},
 		];
-	const writable = await access(home, constants.R_OK | constants.W_OK | constants.X_OK).then(
-		() => true,
-		() => false,
-	);
-	if (!writable)
+	const why = await cannotWriteInto(home);
+	if (why)
 		found.push({
 			area: "home",
 			state: "fault",
-			what: { en: `${home} cannot be written by this user`, zh: `当前用户不能写入 ${home}` },
-			fix: same(`chown -R $(id -u) ${home}`),
+			what: { en: `${home} cannot be written: ${why.en}`, zh: `无法写入 ${home}：${why.zh}` },
+			fix:
+				why.code === "EROFS"
+					? {
+							en: "Mount it for writing (mount -o remount,rw), or choose another home with --home DIR.",
+							zh: "以可写方式挂载（mount -o remount,rw），或用 --home DIR 另选目录。",
+						}
+					: same(`chown -R $(id -u) ${home}`),
 		});
 	else if ((info.mode & 0o077) !== 0)
 		found.push({

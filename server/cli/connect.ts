@@ -4,6 +4,7 @@ import { homeHolder, readRuntime } from "../workspace/lock.ts";
 import { readToken } from "../workspace/token.ts";
 import { ApiError, type Client, createClient, pause, Unreachable } from "./client.ts";
 import { CliError, type Io, say } from "./command.ts";
+import { whyNotStarted } from "./start-words.ts";
 
 export interface RunningDaemon {
 	url: string;
@@ -77,6 +78,11 @@ async function tryTokens(io: Io, url: string, tokens: (string | null)[]): Promis
 export async function connect(io: Io): Promise<Connection> {
 	const running = await findDaemon(io);
 	if (running) return { client: running, own: false, close: async () => undefined };
-	const daemon = await io.startDaemon({ environment: { ...io.environment, host: "127.0.0.1", port: 0 }, inProcess: true });
+	const daemon = await io
+		.startDaemon({ environment: { ...io.environment, host: "127.0.0.1", port: 0 }, inProcess: true })
+		.catch((error: unknown) => {
+			const why = whyNotStarted(error, io.environment.home);
+			throw why ? new CliError(say(io, why)) : error;
+		});
 	return { client: createClient(daemon), own: true, close: () => daemon.stop() };
 }

@@ -10,6 +10,7 @@ import { listProviders } from "../model/providers.ts";
 import { writeFileAtomic } from "../workspace/atomic.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Input, type Io, note, print, say } from "./command.ts";
+import { needPlaceForHome } from "./places.ts";
 
 interface Answers {
 	locale: Language;
@@ -60,6 +61,7 @@ export const command: Command = {
 					zh: `${path} 已存在，不会改动；请直接编辑它（--${wishes[0]} 没有生效）。`,
 				}),
 			);
+		await needPlaceForHome(io);
 		const answers = hasConfig ? null : await ask(io, input);
 		const text = answers === null ? null : configText(answers);
 		if (text !== null) {

@@ -5,9 +5,10 @@ import { type ConfigService, loadConfig } from "../config/service.ts";
 import { errorWords } from "../observe/alert-words.ts";
 import { checkDatabase } from "../store/inspect.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
-import { CliError, type Command, type Io, print, say } from "./command.ts";
+import { type Command, type Io, print, say } from "./command.ts";
 import { findDaemon } from "./connect.ts";
 import { modelsInForce } from "./models-in-force.ts";
+import { needHome } from "./places.ts";
 import { counted, createPaint, formatBytes, localTime, oneLine } from "./terminal.ts";
 
 interface TurnLine {
@@ -29,11 +30,7 @@ export const command: Command = {
 	flags: { json: { type: "switch", about: { en: "print it as JSON", zh: "以 JSON 输出" } } },
 	words: [0, 0],
 	async run(io, input) {
-		const { home } = io.environment;
-		if (!(await stat(home).catch(() => null))?.isDirectory())
-			throw new CliError(
-				say(io, { en: `There is no home ${home}; openlani init makes one.`, zh: `没有数据目录 ${home}；openlani init 可以建立。` }),
-			);
+		await needHome(io);
 		const silent = { info: () => undefined, warn: () => undefined };
 		const config = await loadConfig({ environment: io.environment, clock: { now: () => Date.now() }, log: silent, readOnly: true });
 		try {

@@ -144,9 +144,19 @@ function commandOf(argv: string[]): { name: string; rest: string[] } {
 function sentence(error: unknown, language: "zh-CN" | "en"): string {
 	const { code, path, message } = error as NodeJS.ErrnoException;
 	const where = path ? ` ${path}` : "";
-	if (code === "EACCES" || code === "EPERM" || code === "EROFS")
-		return language === "zh-CN" ? `没有权限访问${where}（${code}）。` : `No right to use${where} (${code}).`;
-	if (code === "ENOSPC") return language === "zh-CN" ? "磁盘已满。" : "The disk is full.";
-	const detail = language === "zh-CN" ? "（设置 OPENLANI_LOG_LEVEL=debug 可查看细节）" : " (OPENLANI_LOG_LEVEL=debug shows more)";
+	const zh = language === "zh-CN";
+	if (code === "EROFS")
+		return zh ? `文件系统是只读的，无法写入${where}。` : `The file system is read-only: it takes nothing${path ? ` at ${path}` : ""}.`;
+	if (code === "EACCES" || code === "EPERM") return zh ? `没有权限访问${where}（${code}）。` : `No right to use${where} (${code}).`;
+	if (code === "ENOSPC" || code === "SQLITE_FULL") return zh ? "磁盘已满。" : "The disk is full.";
+	if (code?.startsWith("SQLITE_CANTOPEN"))
+		return zh
+			? "数据目录里的数据库 data/openlani.db 打不开：请检查它的权限。"
+			: "The database data/openlani.db in the home cannot be opened: look at its rights.";
+	if (code?.startsWith("SQLITE_READONLY"))
+		return zh
+			? "数据目录里的数据库 data/openlani.db 不能写入，而这个命令需要写入它。"
+			: "The database data/openlani.db in the home cannot be written, and this command has to.";
+	const detail = zh ? "（设置 OPENLANI_LOG_LEVEL=debug 可查看细节）" : " (OPENLANI_LOG_LEVEL=debug shows more)";
 	return `${message || String(error)}${detail}`;
 }

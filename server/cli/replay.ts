@@ -1,5 +1,6 @@
 /** `openlani replay TURN [--model M]`: a stored turn once more, from its recording or with another model. */
 import { access } from "node:fs/promises";
+import { dirname } from "node:path";
 import { v7 as newId } from "uuid";
 import { defaultLimits } from "../agent/limits.ts";
 import { runTurn } from "../agent/run-turn.ts";
@@ -16,6 +17,7 @@ import { createRedactor } from "../safety/redact.ts";
 import { createWorkspace } from "../workspace/workspace.ts";
 import { CliError, type Command, type Io, note, print, say } from "./command.ts";
 import { openToLook } from "./look.ts";
+import { cannotWriteInto } from "./places.ts";
 
 const differs = 3;
 
@@ -84,6 +86,14 @@ export const command: Command = {
 		);
 		if (!there)
 			throw new CliError(say(io, { en: `There is no database in ${io.environment.home}.`, zh: `${io.environment.home} 里没有数据库。` }));
+		const why = input.text("model") === null ? null : await cannotWriteInto(dirname(workspace.paths.database));
+		if (why)
+			throw new CliError(
+				say(io, {
+					en: `What another model costs is counted, and the database of ${io.environment.home} cannot be written: ${why.en}.`,
+					zh: `换模型重放要计入用量，而 ${io.environment.home} 的数据库无法写入：${why.zh}。`,
+				}),
+			);
 		const config = await loadConfig({ environment: io.environment, clock, log: silent, readOnly: true });
 		const settings = config.current();
 		const calendar = createCalendar(() => settings.timezone);

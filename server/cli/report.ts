@@ -11,6 +11,7 @@ import { writeFileAtomic } from "../workspace/atomic.ts";
 import { createWorkspace, type Workspace } from "../workspace/workspace.ts";
 import { CliError, type Command, note, print, say } from "./command.ts";
 import { openToLook } from "./look.ts";
+import { needHome, needTarget } from "./places.ts";
 import { counted } from "./terminal.ts";
 
 /** Files whose changes a report shows. */
@@ -56,6 +57,9 @@ export const command: Command = {
 			throw new CliError(say(io, { en: "--turn and --day exclude each other", zh: "--turn 和 --day 不能同时使用" }));
 		if (wanted !== null && (!/^\d{4}-\d\d-\d\d$/.test(wanted) || Number.isNaN(Date.parse(`${wanted}T00:00:00Z`))))
 			throw new CliError(say(io, { en: `"${wanted}" is no day; write it as YYYY-MM-DD`, zh: `“${wanted}”不是日期，请写成 YYYY-MM-DD` }));
+		await needHome(io);
+		const out = input.text("out");
+		if (out !== null && out !== "-") await needTarget(io, resolve(out));
 		const workspace = createWorkspace({ home: io.environment.home, clock, log: silent });
 		if (
 			!(await access(workspace.paths.database).then(
@@ -94,12 +98,12 @@ export const command: Command = {
 				if (data === null) throw new CliError(say(io, { en: `There is no turn "${turn}".`, zh: `没有回合“${turn}”。` }));
 				const redact = createRedactor(config.secrets());
 				const html = renderReport(redact.data(data), input.text("language") ?? settings.locale ?? io.environment.language);
-				const out = input.text("out") ?? `openlani-${data.kind}-${data.name}.html`;
 				if (out === "-") {
 					print(io, html);
 					return 0;
 				}
-				const target = resolve(out);
+				const target = resolve(out ?? `openlani-${data.kind}-${data.name}.html`);
+				await needTarget(io, target);
 				await writeFileAtomic(target, html);
 				note(io, say(io, { en: `${target}: ${counted(data.turns.length, "turn")}`, zh: `${target}：${data.turns.length} 个回合` }));
 				return 0;

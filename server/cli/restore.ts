@@ -7,6 +7,7 @@ import { syncFolder } from "../workspace/atomic.ts";
 import { HomeLocked, homeHolder, lockHome } from "../workspace/lock.ts";
 import { ArchiveProblem, checkArchive, unpackArchive } from "./archive.ts";
 import { CliError, type Command, note, say } from "./command.ts";
+import { needPlaceForHome } from "./places.ts";
 
 export const command: Command = {
 	name: "restore",
@@ -31,6 +32,7 @@ export const command: Command = {
 					zh: `OpenLani 正在使用这个数据目录（进程 ${holder.pid}），请先停掉它。`,
 				}),
 			);
+		await needPlaceForHome(io);
 		const before = await readdir(home).catch((error: NodeJS.ErrnoException) => {
 			if (error.code === "ENOENT") return null;
 			throw error;

@@ -1,8 +1,8 @@
 /** `openlani token`: prints the API token, alone on its line. */
-import { stat } from "node:fs/promises";
 import { homeHolder } from "../workspace/lock.ts";
 import { ensureToken, readToken } from "../workspace/token.ts";
-import { CliError, type Command, print, say } from "./command.ts";
+import { CliError, type Command, type Io, print, say } from "./command.ts";
+import { cannotWriteInto, needHome, refusal } from "./places.ts";
 
 export const command: Command = {
 	name: "token",
@@ -17,10 +17,7 @@ export const command: Command = {
 	async run(io) {
 		const { home, token } = io.environment;
 		// A token made in a folder that nobody serves would open nothing: most likely the home was mistyped.
-		if (token === null && !(await stat(home).catch(() => null))?.isDirectory())
-			throw new CliError(
-				say(io, { en: `There is no home ${home}; openlani init makes one.`, zh: `没有数据目录 ${home}；openlani init 可以建立。` }),
-			);
+		if (token === null) await needHome(io);
 		if (token === null && (await readToken(home)) === null && (await homeHolder(home))) {
 			throw new CliError(
 				say(io, {
@@ -29,7 +26,24 @@ export const command: Command = {
 				}),
 			);
 		}
-		print(io, (await ensureToken(home, token)).token);
+		print(io, (await made(io)).token);
 		return 0;
 	},
 };
+
+async function made(io: Io): Promise<{ token: string }> {
+	const { home, token } = io.environment;
+	try {
+		return await ensureToken(home, token);
+	} catch (error) {
+		const { code } = error as NodeJS.ErrnoException;
+		if (code === undefined || !["EROFS", "EACCES", "EPERM", "ENOENT"].includes(code)) throw error;
+		const why = (await cannotWriteInto(home)) ?? refusal(code);
+		throw new CliError(
+			say(io, {
+				en: `There is no token yet, and none can be kept in ${home}: ${why.en}.`,
+				zh: `还没有令牌，也无法保存到 ${home}：${why.zh}。`,
+			}),
+		);
+	}
+}

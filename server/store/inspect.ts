@@ -1,7 +1,8 @@
 /** Looking at a database file without changing it: for `doctor`, `inspect` and `backup`, beside a running daemon too. */
 import { existsSync, statSync } from "node:fs";
-import SQLite from "better-sqlite3";
+import type SQLite from "better-sqlite3";
 import { migrations } from "./migrations/index.ts";
+import { openReadable } from "./readable.ts";
 
 export interface DatabaseCheck {
 	/** `older` and `newer`: the file is sound, but its schema is another version's. */
@@ -21,7 +22,7 @@ export function checkDatabase(file: string): DatabaseCheck {
 	if (size === 0 && !wal) return { state: "damaged", problem: "the file is empty", bytes, schema: null };
 	let raw: SQLite.Database | null = null;
 	try {
-		raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });
+		raw = openReadable(file);
 		const result = raw.pragma("quick_check(1)", { simple: true });
 		const schema = Number(raw.pragma("user_version", { simple: true }));
 		if (result !== "ok") return { state: "damaged", problem: String(result), bytes, schema };
@@ -38,7 +39,7 @@ export function checkDatabase(file: string): DatabaseCheck {
 
 /** Writes a consistent copy of `file` to `target`, whoever writes to it meanwhile. */
 export async function copyDatabase(file: string, target: string): Promise<void> {
-	const raw = new SQLite(file, { readonly: true, fileMustExist: true, timeout: 5000 });
+	const raw = openReadable(file);
 	try {
 		// Of one moment: without a transaction of its own the copy begins anew with every write, and ends when nobody talks any more.
 		raw.exec("BEGIN");

@@ -5,6 +5,7 @@ import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { Kysely, type SqliteDatabase, SqliteDialect, type SqliteStatement, sql } from "kysely";
 import { migrations } from "./migrations/index.ts";
+import { cannotWriteBeside, openReadable } from "./readable.ts";
 import type { Database } from "./schema.ts";
 import { type Direct, runDirectly } from "./sql.ts";
 
@@ -195,9 +196,18 @@ export interface OpenHow {
 	onMigrate?(change: { from: number; to: number; bytes: number }): void;
 }
 
+function connectOrRead(file: string): SQLite.Database {
+	try {
+		return connect(file);
+	} catch (error) {
+		if (!cannotWriteBeside(error)) throw error;
+		return openReadable(file);
+	}
+}
+
 function openAsItIs(file: string): SQLite.Database {
 	if (!existsSync(file)) throw new Error(`there is no database ${file}`);
-	const raw = connect(file);
+	const raw = connectOrRead(file);
 	try {
 		const found = schemaOf(raw);
 		if (found !== knownSchema)

@@ -42,7 +42,9 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, o
 		await fs.rename(temp, path);
 	} catch (error) {
 		if (file !== null) await fs.close(file).catch(() => undefined);
-		await rm(temp, { force: true });
+		await rm(temp, { force: true }).catch(() => undefined);
+		// Whoever reads the fault knows the file by its own name.
+		if ((error as NodeJS.ErrnoException).path === temp) (error as NodeJS.ErrnoException).path = path;
 		throw error;
 	}
 	await syncFolder(folder);

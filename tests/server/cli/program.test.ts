@@ -54,7 +54,8 @@ describe("words on the command line", () => {
 		expect((await test.run(["--port", "70000"])).code).toBe(1);
 	});
 	it("never show a stack trace, unless asked for", async () => {
-		await writeFile(test.home, "a file in the way");
+		await mkdir(test.home);
+		await writeFile(join(test.home, "workspace"), "a file in the way");
 		const plain = await test.run(["init", "--yes"]);
 		expect(plain.code).toBe(1);
 		expect(plain.err).not.toMatch(/\n\s+at /);
