@@ -78,7 +78,10 @@ export async function ensureTurn(
 	await insert(trx, "turns", row as Insertable<TurnTable>, "(id) do nothing");
 }
 
-/** Takes messages back. Those that nobody has begun to answer are not answered any more. */
+/**
+ * Takes messages back. Those that nobody has begun to answer are not answered any more; an answer to nothing but what was said before
+ * stays, also where it came later.
+ */
 async function supersede(trx: Transaction<Database>, conversationId: string, from: string, at: number): Promise<string[]> {
 	const start = await first<{ position: number }>(
 		trx,
@@ -89,7 +92,16 @@ async function supersede(trx: Transaction<Database>, conversationId: string, fro
 	if (!start) return [];
 	const rows = await all<{ id: string }>(
 		trx,
-		"update messages set superseded = 1 where conversation_id = ? and position >= ? and superseded = 0 returning id",
+		`update messages set superseded = 1 where conversation_id = ? and position >= ? and superseded = 0
+		and (role = 'user' or id = ? or turn_id is null
+			or turn_id in (select turn_id from messages where conversation_id = ? and position >= ? and role = 'user')
+			or turn_id not in (select turn_id from messages where conversation_id = ? and position < ? and role = 'user' and turn_id is not null))
+		returning id`,
+		conversationId,
+		start.position,
+		from,
+		conversationId,
+		start.position,
 		conversationId,
 		start.position,
 	);

@@ -77,6 +77,23 @@ describe("a message coming in", () => {
 		const shown = await store.messages.list(to.id, { limit: 10 });
 		expect(shown.map((row) => row.id)).toEqual([kept.messageId, edited.messageId]);
 	});
+
+	it("supersedes no answer to what stays, also where that came after it", async () => {
+		const to = await conversation(store);
+		const kept = await say(store, to, "first");
+		await claim();
+		const replaced = await say(store, to, "secnd", { personId: "other" });
+		const answer = (await store.turns.end(kept.turnId, ending(to, kept.turnId, "to the first"))).message;
+		await claim();
+		const theirs = (await store.turns.end(replaced.turnId, ending(to, replaced.turnId, "to the second"))).message;
+		const edited = await say(store, to, "second", { replaces: replaced.messageId, personId: "other" });
+		expect(edited.supersededIds).toEqual([replaced.messageId, theirs?.id]);
+		const shown = await store.messages.list(to.id, { limit: 10 });
+		expect(shown.map((row) => row.id)).toEqual([kept.messageId, answer?.id, edited.messageId]);
+		// One that is itself to be made anew goes, with what follows.
+		const again = await say(store, to, "once more", { replaces: answer?.id ?? "" });
+		expect(again.supersededIds).toEqual([answer?.id, edited.messageId]);
+	});
 });
 
 describe("a turn that begins with its message", () => {
