@@ -12,6 +12,7 @@ import { saidOf } from "./agent/prompt.ts";
 import { rulesBlock } from "./agent/rules.ts";
 import { runTurn } from "./agent/run-turn.ts";
 import type { ToolBox } from "./agent/types.ts";
+import { onceFor } from "./config/derived.ts";
 import type { Environment } from "./config/environment.ts";
 import { chatModels } from "./config/parse.ts";
 import type { Config } from "./config/schema.ts";
@@ -204,8 +205,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	};
 
 	// Models, prices, the fuse.
-	const modelsOf = (now: Config): ModelSettings[] =>
-		now.models.map((entry) => ({ ...entry, price: entry.price ? { ...entry.price, currency: entry.price.currency ?? "USD" } : null }));
+	const modelsOf = onceFor((now: Config): ModelSettings[] =>
+		now.models.map((entry) => ({ ...entry, price: entry.price ? { ...entry.price, currency: entry.price.currency ?? "USD" } : null })),
+	);
+	const budgetOf = onceFor((now: Config) => ({ ...now.budget, dailyShare: now.people.dailyShare }));
 	const overrides = (now: Config) => Object.fromEntries(now.models.map((entry) => [entry.id, entry.price]));
 	const prices = createPriceBook(overrides(settings()));
 	const priced = (entry: ModelSettings) => ({ id: entry.id, provider: entry.provider, modelName: entry.model, baseUrl: entry.baseUrl });
@@ -213,7 +216,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 		"fuse",
 		createFuse({
 			ledger,
-			budget: () => ({ ...settings().budget, dailyShare: settings().people.dailyShare }),
+			budget: () => budgetOf(settings()),
 			calendar,
 			timezone: () => settings().timezone,
 			clock,
@@ -437,11 +440,12 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 				if (told !== promptProblems) for (const one of problems) log.warn("workspace.problem", { message: one });
 				promptProblems = told;
 				// Who it is and whom it talks to come from the memory, for the speaker alone.
-				const own = blocks.flatMap(({ name, text }) => {
+				const own = [rulesBlock(locale())];
+				for (const { name, text } of blocks) {
 					const cleaned = cleanBlock.get(name)?.(text);
-					return cleaned === undefined ? [] : [{ name, text: cleaned }];
-				});
-				return [rulesBlock(locale()), ...own];
+					if (cleaned !== undefined) own.push({ name, text: cleaned });
+				}
+				return own;
 			},
 			tools(claim) {
 				const allow = settings().safety.permissions[claim.turn.tier];

@@ -77,15 +77,15 @@ function situationNotes(turn: Turn): string[] {
 
 function promptSizes(turn: Turn, tools: number): { name: string; chars: number }[] {
 	const { input } = turn;
-	const sum = (list: string[]) => list.reduce((total, text) => total + text.length, 0);
-	return [
-		...input.blocks.map((block) => ({ name: block.name, chars: block.text.length })),
-		{ name: "history", chars: sum(input.history.flatMap((exchange) => [exchange.said, exchange.replied])) },
-		{ name: "messages", chars: sum(input.messages.map((message) => message.text)) },
-		{ name: "recalled", chars: sum(input.recalled) },
-		{ name: "plan", chars: sum(turn.plan.map((item) => item.text)) },
+	const sizes = input.blocks.map((block) => ({ name: block.name, chars: block.text.length }));
+	sizes.push(
+		{ name: "history", chars: input.history.reduce((sum, { said, replied }) => sum + said.length + replied.length, 0) },
+		{ name: "messages", chars: input.messages.reduce((sum, { text }) => sum + text.length, 0) },
+		{ name: "recalled", chars: input.recalled.reduce((sum, text) => sum + text.length, 0) },
+		{ name: "plan", chars: turn.plan.reduce((sum, { text }) => sum + text.length, 0) },
 		{ name: "tools", chars: tools },
-	];
+	);
+	return sizes;
 }
 
 const schemas = new WeakMap<Tool, ToolSchema>();

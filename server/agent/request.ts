@@ -36,7 +36,10 @@ export function buildRequest(state: RequestState, toolChars: number, notes: stri
 	let { folded, dropped } = state;
 	const build = (): Assembled =>
 		assemble({
-			...state,
+			input,
+			opening: state.opening,
+			steps: state.steps,
+			plan: state.plan,
 			history: input.history.slice(dropped),
 			folded,
 			foldText: folded > 0 ? foldText(state.steps.slice(0, folded), Math.floor(budget / 10)) : "",

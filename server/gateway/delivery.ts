@@ -86,13 +86,12 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 	): Promise<void> {
 		// What became of a message is not known from anywhere else: a disk that is full for a while must not lose it.
 		await patient(() => store.outbox.settle(row.id, { ...change, at: clock.now() }), closing.signal, options.onError)();
-		options.onSettled({
-			...row,
-			...change,
-			platformIds: change.platformIds ?? row.platformIds,
-			error: change.error ?? null,
-			text: change.text ?? row.text,
-		});
+		row.state = change.state;
+		row.platformIds = change.platformIds ?? row.platformIds;
+		row.notBefore = change.notBefore ?? row.notBefore;
+		row.error = change.error ?? null;
+		row.text = change.text ?? row.text;
+		options.onSettled(row);
 	}
 
 	async function attempt(row: OutboxRow): Promise<void> {

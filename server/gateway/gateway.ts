@@ -177,7 +177,17 @@ export function createGateway(options: GatewayOptions): Gateway {
 			early.begin(message.id, scope, message.message.text);
 		}
 		const inbound: NewInbound = {
-			...message,
+			id: message.id,
+			channel: message.channel,
+			account: message.account,
+			externalId: message.externalId,
+			origin: message.origin,
+			address: message.address,
+			model: message.model,
+			limits: message.limits,
+			message: message.message,
+			clientId: message.clientId,
+			replaces: message.replaces,
 			personId: identity.personId,
 			tier: identity.tier,
 			from: identity.from,

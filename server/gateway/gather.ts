@@ -46,15 +46,16 @@ export function scopeOf(claim: Claim): Scope {
 
 /** The exchange that a finished turn was, as memory keeps it: the same bytes as in the request, so that providers' caches hit. */
 export function toExchange(claim: Claim, said: string, first: TurnMessage | undefined, replied: string, tools: string | null): Exchange {
-	return {
+	const exchange: Exchange = {
 		id: claim.turn.id,
 		at: first?.at ?? claim.turn.createdAt,
 		channel: claim.conversation.channel,
 		from: first?.from ?? null,
 		said,
 		replied,
-		...(tools ? { tools } : {}),
 	};
+	if (tools) exchange.tools = tools;
+	return exchange;
 }
 
 /** Answers how a claimed turn is gathered; `why` is what its prompt was made of. */
@@ -62,8 +63,8 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 	const { log } = options;
 	const schemas = new WeakMap<ToolBox, string>();
 
-	function sizeOf(parts: string[]): { chars: number; tokens: number } {
-		return { chars: parts.reduce((sum, part) => sum + part.length, 0), tokens: options.countTokens("", parts) };
+	function sizeOf(name: string, parts: string[]): Why["blocks"][number] {
+		return { name, chars: parts.reduce((sum, part) => sum + part.length, 0), tokens: options.countTokens("", parts) };
 	}
 
 	function schemasOf(box: ToolBox): string {
@@ -76,7 +77,7 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 	async function input(claim: Claim, recalled: Recalled[], blocks: PromptBlock[], history: Exchange[]): Promise<TurnInput> {
 		const { turn, conversation } = claim;
 		const settings = options.settings(claim);
-		const limits = { ...settings.limits };
+		const limits: TurnLimits = { ...settings.limits };
 		for (const row of claim.rows) {
 			if (row.limits.maxSteps) limits.maxSteps = Math.min(limits.maxSteps, row.limits.maxSteps);
 			if (row.limits.maxRounds) limits.maxRounds = Math.min(limits.maxRounds, row.limits.maxRounds);
@@ -125,15 +126,17 @@ export function createGather(options: GatherOptions): (claim: Claim) => Promise<
 			[...base, ...remembered],
 			history.filter((exchange) => exchange.id !== claim.turn.id),
 		);
-		const exchanges = made.history.flatMap((exchange) => [exchange.said, exchange.replied]);
+		const exchanges: string[] = [];
+		for (const exchange of made.history) exchanges.push(exchange.said, exchange.replied);
+		const sizes = made.blocks.map(({ name, text }) => sizeOf(name, [text]));
+		sizes.push(
+			sizeOf("tools", [schemasOf(options.tools(claim))]),
+			sizeOf("history", exchanges),
+			sizeOf("messages", [said]),
+			sizeOf("recalled", made.recalled),
+		);
 		const why: Why = {
-			blocks: [
-				...made.blocks.map(({ name, text }) => ({ name, ...sizeOf([text]) })),
-				{ name: "tools", ...sizeOf([schemasOf(options.tools(claim))]) },
-				{ name: "history", ...sizeOf(exchanges) },
-				{ name: "messages", ...sizeOf([said]) },
-				{ name: "recalled", ...sizeOf(made.recalled) },
-			].filter((block) => block.chars > 0),
+			blocks: sizes.filter((block) => block.chars > 0),
 			recalled: recalled.map(({ text, score, at, source, by }) => ({ text, score, at: new Date(at).toISOString(), source, by })),
 			folded: 0,
 			model: { picked: made.model, reason: null },

@@ -28,7 +28,8 @@ export function createTell(options: TellOptions) {
 
 	/** Tells the bus about one event of the turn. */
 	return function tell(claim: Claim, event: TurnEvent, deltas: Deltas): void {
-		const at = { conversation: claim.conversation.id, turnId: claim.turn.id };
+		const conversation = claim.conversation.id;
+		const turnId = claim.turn.id;
 		const tool = (
 			step: number,
 			recordId: string,
@@ -38,7 +39,8 @@ export function createTell(options: TellOptions) {
 			ms: number | null,
 		): LiveBody => ({
 			type: "tool",
-			...at,
+			conversation,
+			turnId,
 			tool: options.present.tool({ recordId, step, call, state, result, ms }),
 		});
 		switch (event.type) {
@@ -47,26 +49,27 @@ export function createTell(options: TellOptions) {
 				return;
 			case "restart":
 				deltas.restart();
-				bus.publish({ type: "restart", ...at, model: event.model, reason: event.reason });
+				bus.publish({ type: "restart", conversation, turnId, model: event.model, reason: event.reason });
 				return;
 			case "step-started":
-				bus.publish({ type: "step", ...at, step: event.step, round: event.round, state: "started", text: null });
+				bus.publish({ type: "step", conversation, turnId, step: event.step, round: event.round, state: "started", text: null });
 				return;
 			case "thinking":
-				bus.publish({ type: "step", ...at, step: event.step, round: 0, state: "thinking", text: null });
+				bus.publish({ type: "step", conversation, turnId, step: event.step, round: 0, state: "thinking", text: null });
 				return;
 			case "step-finished": {
 				deltas.end();
 				const { record } = event;
 				bus.publish({
 					type: "step",
-					...at,
+					conversation,
+					turnId,
 					step: record.step,
 					round: record.round,
 					state: "finished",
 					text: options.filter.check(record.text, options.profile(claim)).text,
 				});
-				bus.publish({ type: "usage", ...at, usage: { ...record.usage, calls: record.callIds.length } });
+				bus.publish({ type: "usage", conversation, turnId, usage: { ...record.usage, calls: record.callIds.length } });
 				return;
 			}
 			case "call-started":
@@ -76,16 +79,16 @@ export function createTell(options: TellOptions) {
 				bus.publish(tool(event.step, event.recordId, event.call, event.state, event.stored, event.ms));
 				return;
 			case "plan":
-				bus.publish({ type: "plan", ...at, items: event.items });
+				bus.publish({ type: "plan", conversation, turnId, items: event.items });
 				return;
 			case "guard":
-				log.warn("turn.guard", { ...at, kind: event.kind, detail: event.detail });
+				log.warn("turn.guard", { conversation, turnId, kind: event.kind, detail: event.detail });
 				return;
 			case "folded":
-				log.info("turn.folded", { ...at, steps: event.steps, chars: event.chars });
+				log.info("turn.folded", { conversation, turnId, steps: event.steps, chars: event.chars });
 				return;
 			case "prompt":
-				if (event.repairs.length > 0) log.warn("turn.history-repaired", { ...at, repairs: event.repairs });
+				if (event.repairs.length > 0) log.warn("turn.history-repaired", { conversation, turnId, repairs: event.repairs });
 				return;
 			case "round":
 			case "joined":

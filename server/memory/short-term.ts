@@ -56,6 +56,17 @@ const mostApartMs = 6000;
 const recentChecked = 40;
 const closedKept = 1000;
 
+/** A row as `store.openExchanges` would answer it; where it stands in the table nothing here asks. */
+const fresh = ({ owner, audience }: MemoryKey, conversationId: string, exchange: Exchange, state: ExchangeRow["state"]): ExchangeRow => ({
+	position: 0,
+	owner,
+	audience,
+	conversationId,
+	exchange,
+	state,
+	lineId: null,
+});
+
 export function createShortTerm(options: MemoryOptions, onBatch: () => void): ShortTerm {
 	const { store, workspace, clock, log } = options;
 	const stampOf = createStamps(workspace.paths.workspace);
@@ -222,7 +233,7 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			const { key, conversationId } = place;
 			await store.addExchange({ ...key, conversationId, exchange });
 			await store.setExchanges([exchange.id], { state: "filed" });
-			place.rows.push({ ...key, position: 0, conversationId, exchange, state: "filed", lineId: null });
+			place.rows.push(fresh(key, conversationId, exchange, "filed"));
 		}
 	}
 
@@ -324,14 +335,14 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 				place.version = versionOf(text);
 				place.stamp = "";
 				place.flushedAt = Date.now();
-				const fresh = rows.filter((row) => row.state === "new");
-				if (fresh.length > 0) {
+				const unfiled = rows.filter((row) => row.state === "new");
+				if (unfiled.length > 0) {
 					await store.setExchanges(
-						fresh.map((row) => row.exchange.id),
+						unfiled.map((row) => row.exchange.id),
 						{ state: "filed" },
 						"new",
 					);
-					for (const row of fresh) row.state = "filed";
+					for (const row of unfiled) row.state = "filed";
 				}
 				place.rows = rows;
 				letGo(place);
@@ -391,8 +402,8 @@ export function createShortTerm(options: MemoryOptions, onBatch: () => void): Sh
 			}
 			return inTurn(place, async () => {
 				if (closed.has(conversationId)) return false;
-				if (!(await store.addExchange({ ...key, conversationId, exchange }))) return false;
-				place.rows.push({ ...key, position: 0, conversationId, exchange, state: "new", lineId: null });
+				if (!(await store.addExchange({ owner: key.owner, audience: key.audience, conversationId, exchange }))) return false;
+				place.rows.push(fresh(key, conversationId, exchange, "new"));
 				await batch(place);
 				soon(place);
 				return true;

@@ -51,8 +51,12 @@ export function candidatesFor(
 	const byId = new Map(models.map((settings) => [settings.id, settings]));
 	const chat = roles.chat.length > 0 ? roles.chat : models.filter(talks).map((settings) => settings.id);
 	const own = request.role === "chat" ? null : roles[request.role];
-	const order = [request.model, own, ...chat].flatMap((id) => (id ? (byId.get(id) ?? []) : [])).filter(talks);
-	const unique = [...new Set(order)];
+	const order = new Set<ModelSettings>();
+	for (const id of [request.model, own, ...chat]) {
+		const settings = id ? byId.get(id) : undefined;
+		if (settings && talks(settings)) order.add(settings);
+	}
+	const unique = [...order];
 	const seesImages = request.role === "vision" || request.images;
 	if (!seesImages || unique[0]?.kind === "multimodal") return unique;
 	const vision = roles.vision ? byId.get(roles.vision) : undefined;

@@ -287,7 +287,8 @@ export function createEngine(deps: EngineDeps): Engine {
 				run.halt,
 				tell,
 			);
-			return { ...wired, calls: wired.calls.map((call) => ({ ...call, name: names.fromWire(call.name) })) };
+			wired.calls = wired.calls.map((call) => ({ ...call, name: names.fromWire(call.name) }));
+			return wired;
 		});
 		if (answer.usage && answer.usage.inputTokens > 0 && written.images === 0)
 			tokens.learn(settings.model, counted, answer.usage.inputTokens);

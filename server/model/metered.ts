@@ -106,14 +106,13 @@ function usageOf(
 		reasoningTokens: 0,
 	};
 	const whole = reported !== null && reported.inputTokens > 0 && (reported.outputTokens > 0 || output === "");
-	const used = whole
-		? reported
-		: {
-				...counted,
-				...(reported?.inputTokens ? { inputTokens: reported.inputTokens, cachedTokens: reported.cachedTokens } : {}),
-				...(reported?.outputTokens ? { outputTokens: reported.outputTokens } : {}),
-			};
-	const usage = { ...used, estimated: !whole };
-	const price = settings.id === DEMO_ID ? { cost: 0, currency: "USD" } : deps.prices.cost(settings, usage);
-	return { ...usage, ...price };
+	if (!whole && reported?.inputTokens) {
+		counted.inputTokens = reported.inputTokens;
+		counted.cachedTokens = reported.cachedTokens;
+	}
+	if (!whole && reported?.outputTokens) counted.outputTokens = reported.outputTokens;
+	const { inputTokens, cachedTokens, outputTokens, reasoningTokens } = whole ? reported : counted;
+	const usage = { inputTokens, cachedTokens, outputTokens, reasoningTokens, estimated: !whole };
+	const { cost, currency } = settings.id === DEMO_ID ? { cost: 0, currency: "USD" } : deps.prices.cost(settings, usage);
+	return { inputTokens, cachedTokens, outputTokens, reasoningTokens, estimated: !whole, cost, currency };
 }

@@ -43,34 +43,34 @@ export function createActivityLog(options: ActivityOptions): { tick(): void; sto
 		const now = clock.now();
 		switch (frame.type) {
 			case "turn": {
-				const at = { conversation: frame.conversation, turnId: frame.turnId };
+				const { conversation, turnId } = frame;
 				if (frame.state === "running") {
-					follow(frame.turnId, frame.conversation);
-					log.info("turn.started", { ...at, origin: frame.origin });
+					follow(turnId, conversation);
+					log.info("turn.started", { conversation, turnId, origin: frame.origin });
 				} else if (frame.state !== "queued") {
-					const turn = turns.get(frame.turnId);
-					turns.delete(frame.turnId);
-					log.info(`turn.${frame.state}`, { ...at, model: frame.model, ms: turn ? now - turn.startedAt : undefined });
+					const turn = turns.get(turnId);
+					turns.delete(turnId);
+					log.info(`turn.${frame.state}`, { conversation, turnId, model: frame.model, ms: turn ? now - turn.startedAt : undefined });
 				}
 				return;
 			}
 			case "step": {
-				const turn = follow(frame.turnId, frame.conversation);
-				const at = { conversation: frame.conversation, turnId: frame.turnId, step: frame.step };
+				const { conversation, turnId, step } = frame;
+				const turn = follow(turnId, conversation);
 				turn.quietSince = now;
 				if (frame.state === "started") {
-					turn.step = frame.step;
+					turn.step = step;
 					turn.saidThinking = false;
 					turn.doing = "model";
-					log.debug("step.started", { ...at, round: frame.round });
+					log.debug("step.started", { conversation, turnId, step, round: frame.round });
 				} else if (frame.state === "thinking") {
 					if (turn.saidThinking) return;
 					turn.saidThinking = true;
 					turn.doing = "thinking";
-					log.info("step.thinking", at);
+					log.info("step.thinking", { conversation, turnId, step });
 				} else {
 					turn.doing = "next step";
-					log.debug("step.finished", { ...at, text: frame.text ? shorten(frame.text, 120) : undefined });
+					log.debug("step.finished", { conversation, turnId, step, text: frame.text ? shorten(frame.text, 120) : undefined });
 				}
 				return;
 			}

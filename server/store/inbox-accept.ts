@@ -1,10 +1,12 @@
 /** A message's way in: one transaction that stores it and, where its conversation is free, begins its turn. */
+
 import type { Insertable, Selectable, Transaction } from "kysely";
 import type { Address } from "../../channels/channel.ts";
 import type { Origin, Tier } from "../agent/types.ts";
 import { toConversationRow } from "./conversations.ts";
 import { clean, fromJson, noUsage, previewOf } from "./json.ts";
 import { toMessageRow, toTurnMessage } from "./messages.ts";
+import type { Unplaced } from "./outbox-rows.ts";
 import type { ConversationTable, Database, InboxTable, MessageTable, TurnTable } from "./schema.ts";
 import { all, first, insert, run } from "./sql.ts";
 import type { Accepted, Claim, InboxRow, InboxStore, NewInbound } from "./store.ts";
@@ -20,7 +22,7 @@ export class ConversationGone extends Error {
 
 const noUsageText = JSON.stringify(noUsage);
 
-export function toInboxRow(row: Selectable<InboxTable>, message: Selectable<MessageTable>): InboxRow {
+export function toInboxRow(row: Unplaced<Selectable<InboxTable>>, message: Unplaced<Selectable<MessageTable>>): InboxRow {
 	return {
 		id: row.id,
 		channel: row.channel,
@@ -147,7 +149,7 @@ export function createAccept(write: Write): InboxStore["accept"] {
 			const turnId = open ?? message.newTurnId;
 			const text = clean(message.message.text);
 			const begins = start !== undefined && open === null;
-			const inbox: Omit<Selectable<InboxTable>, "position"> = {
+			const inbox: Unplaced<Selectable<InboxTable>> = {
 				id: message.id,
 				channel: message.channel,
 				account: message.account,
@@ -188,7 +190,7 @@ export function createAccept(write: Write): InboxStore["accept"] {
 				throw new ConversationGone(conversationId);
 			const startedAt = leased ? at : null;
 			if (!open) await ensureTurn(trx, turnId, inbox, at, startedAt);
-			const stored: Omit<Selectable<MessageTable>, "position"> = {
+			const stored: Unplaced<Selectable<MessageTable>> = {
 				id: message.id,
 				conversation_id: conversationId,
 				role: "user",
@@ -208,16 +210,13 @@ export function createAccept(write: Write): InboxStore["accept"] {
 				superseded: 0,
 			};
 			await insert(trx, "messages", stored);
-			// Both rows are the last of their tables; nothing that is made of them reads where they stand.
-			const position = 0;
-			const row = { ...stored, position };
 			return {
 				messageId: message.id,
 				turnId,
 				duplicate: false,
 				supersededIds,
-				message: toMessageRow(row),
-				claim: leased ? claimOf(message, toInboxRow({ ...inbox, position }, row), leased, turnId) : null,
+				message: toMessageRow(stored),
+				claim: leased ? claimOf(message, toInboxRow(inbox, stored), leased, turnId) : null,
 			};
 		});
 }

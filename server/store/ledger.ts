@@ -92,7 +92,8 @@ async function readUse(db: Executor, day: string): Promise<DayUse> {
 
 async function readDay(db: Executor, day: string): Promise<DayState> {
 	const row = await first<DayRow & { reserved_tokens: number; reserved_cost: number }>(db, readDayText, day, day);
-	return { ...toUse(day, row), reservedTokens: row?.reserved_tokens ?? 0, reservedCost: row?.reserved_cost ?? 0 };
+	const use = toUse(day, row);
+	return Object.assign(use, { reservedTokens: row?.reserved_tokens ?? 0, reservedCost: row?.reserved_cost ?? 0 });
 }
 
 async function readShare(db: Executor, day: string, share: string): Promise<{ usedTokens: number; reservedTokens: number }> {
@@ -264,7 +265,13 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 			if (!call) return readUse(trx, day);
 			if (settlement.ratio) await keepRatio(trx, settlement.ratio);
 			return add(trx, {
-				...usage,
+				inputTokens: usage.inputTokens,
+				cachedTokens: usage.cachedTokens,
+				outputTokens: usage.outputTokens,
+				reasoningTokens: usage.reasoningTokens,
+				estimated: usage.estimated,
+				cost: usage.cost,
+				currency: usage.currency,
 				day,
 				share: freed?.share ?? null,
 				source: call.source,

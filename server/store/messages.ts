@@ -2,11 +2,12 @@ import type { Kysely, Selectable } from "kysely";
 import type { Attachment } from "../../channels/channel.ts";
 import type { Origin, TurnMessage } from "../agent/types.ts";
 import { fromJson } from "./json.ts";
+import type { Unplaced } from "./outbox-rows.ts";
 import type { Database, MessageTable, OutboxTable } from "./schema.ts";
 import { all, first, marks } from "./sql.ts";
 import type { MessageRow, MessageStore } from "./store.ts";
 
-type Row = Selectable<MessageTable> & { delivery?: OutboxTable["state"] | null };
+type Row = Unplaced<Selectable<MessageTable>> & { delivery?: OutboxTable["state"] | null };
 
 export function toMessageRow(row: Row): MessageRow {
 	return {
@@ -31,7 +32,7 @@ export function toMessageRow(row: Row): MessageRow {
 	};
 }
 
-export function toTurnMessage(row: Selectable<MessageTable>): TurnMessage {
+export function toTurnMessage(row: Unplaced<Selectable<MessageTable>>): TurnMessage {
 	return {
 		id: row.id,
 		text: row.text,

@@ -6,7 +6,10 @@ import type { Database, MessageTable, OutboxTable } from "./schema.ts";
 import { first, insert, run } from "./sql.ts";
 import type { NewOutbox, OutboxRow } from "./store.ts";
 
-export function toOutboxRow(row: Selectable<OutboxTable>): OutboxRow {
+/** Where a row stands in its table is nothing of what is made of it. */
+export type Unplaced<Row> = Omit<Row, "position">;
+
+export function toOutboxRow(row: Unplaced<Selectable<OutboxTable>>): OutboxRow {
 	return {
 		id: row.id,
 		conversationId: row.conversation_id,
@@ -42,10 +45,10 @@ export async function insertOutbox(
 	trx: Transaction<Database>,
 	row: NewOutbox,
 	how: { release: boolean; sending: boolean } = { release: false, sending: false },
-): Promise<{ outbox: Selectable<OutboxTable>; message: Selectable<MessageTable> | null }> {
+): Promise<{ outbox: Unplaced<Selectable<OutboxTable>>; message: Unplaced<Selectable<MessageTable>> | null }> {
 	const text = clean(row.text);
 	const attachments = JSON.stringify(row.attachments);
-	const outbox: Omit<Selectable<OutboxTable>, "position"> = {
+	const outbox: Unplaced<Selectable<OutboxTable>> = {
 		id: row.id,
 		conversation_id: row.conversationId,
 		message_id: row.message?.id ?? null,
@@ -67,10 +70,8 @@ export async function insertOutbox(
 		sent_at: null,
 	};
 	await insert(trx, "outbox", outbox);
-	// Rows just written are the last of their tables; nothing that is made of them reads where they stand.
-	const position = 0;
-	if (!row.message || !row.conversationId) return { outbox: { ...outbox, position }, message: null };
-	const message: Omit<Selectable<MessageTable>, "position"> = {
+	if (!row.message || !row.conversationId) return { outbox, message: null };
+	const message: Unplaced<Selectable<MessageTable>> = {
 		id: row.message.id,
 		conversation_id: row.conversationId,
 		role: row.message.role,
@@ -97,5 +98,5 @@ export async function insertOutbox(
 		previewOf(text),
 		row.conversationId,
 	);
-	return { outbox: { ...outbox, position }, message: { ...message, position } };
+	return { outbox, message };
 }

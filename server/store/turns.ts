@@ -226,7 +226,7 @@ export function createTurns(db: Kysely<Database>, write: Write, writers: Partial
 				const sends = end.sendsReply === true && !(await isAwaited(trx, end.reply.address));
 				const { outbox, message } = await insertOutbox(trx, end.reply, { release: replyHere, sending: sends });
 				return {
-					message: message && { ...toMessageRow(message), delivery: outbox.state },
+					message: message && Object.assign(toMessageRow(message), { delivery: outbox.state }),
 					sending: sends ? toOutboxRow(outbox) : null,
 				};
 			});

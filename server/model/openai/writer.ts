@@ -65,7 +65,7 @@ export async function writeChat(request: ModelRequest, options: WriteOptions): P
 	const ids = createIds();
 	for (const [place, message] of request.messages.entries()) {
 		if (place > 0) parts.push(",");
-		parts.push(...writeMessage(message, options, names, ids));
+		for (const part of writeMessage(message, options, names, ids)) parts.push(part);
 	}
 	parts.push("]}");
 	const shown = parts.join("");
