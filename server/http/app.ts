@@ -123,13 +123,19 @@ export async function buildApp(deps: HttpDeps): Promise<FastifyInstance> {
 	const context: Context = {
 		deps,
 		auth,
-		passwords: createPasswords(),
+		passwords: createPasswords(log),
 		live,
 		throttles: createThrottles(deps.clock),
 		closing: closing.signal,
 		submit,
 		addressOf,
 	};
+
+	let forget = () => {};
+	app.addHook("onListen", async () => {
+		forget = context.passwords.readySoon();
+	});
+	app.addHook("onClose", async () => forget());
 
 	app.setErrorHandler(onError);
 	app.setNotFoundHandler((request, reply) =>

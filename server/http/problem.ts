@@ -112,6 +112,12 @@ export function toProblem(error: unknown): { problem: HttpProblem; unexpected: b
 			unexpected: true,
 		};
 	}
+	if (known?.code === "MEMORY_ENGINE") {
+		return {
+			problem: new HttpProblem(503, "memory-search-unavailable", "The memory cannot be searched now; the log says why."),
+			unexpected: true,
+		};
+	}
 	if (typeof known?.statusCode === "number" && known.statusCode >= 400 && known.statusCode < 500) {
 		return { problem: new HttpProblem(known.statusCode, "bad-request", "The request could not be read."), unexpected: false };
 	}

@@ -21,6 +21,9 @@ interface Running {
 	ready: Promise<unknown>;
 }
 
+/** The process is gone or does not answer: by its code told from a question that it refused. */
+const unavailable = (message: string): Error => Object.assign(new Error(message), { code: "MEMORY_ENGINE" });
+
 /** Among the sources, or beside this file in a build. */
 function workerFile(): string {
 	const file = fileURLToPath(
@@ -95,10 +98,11 @@ function createChildHost(options: EngineHostOptions, file: string): Engine & { p
 			if (reply.error) one.reject(Object.assign(new Error(reply.error.message), { code: reply.error.code }));
 			else one.resolve(reply.value);
 		});
-		child.on("error", (error) => end(made, error));
+		child.on("error", (error) => end(made, unavailable(error.message)));
 		child.on("exit", (code, signal) => {
-			if (made.waiting.size > 0 && !closed) log.warn("memory.engine-ended", { code, signal, stderr: stderr.slice(-500) });
-			end(made, new Error("the search engine ended"));
+			const why = /^\w*Error: .+$/m.exec(stderr)?.[0] ?? null;
+			if (made.waiting.size > 0 && !closed) log.warn("memory.engine-ended", { code, signal, why, stderr: stderr.slice(-500) });
+			end(made, unavailable(why === null ? "the search engine ended" : `the search engine ended: ${why}`));
 		});
 		// The daemon's exit must not wait for it.
 		child.unref();
@@ -123,7 +127,7 @@ function createChildHost(options: EngineHostOptions, file: string): Engine & { p
 			const id = on.next++;
 			const timer = setTimeout(() => {
 				on.waiting.delete(id);
-				reject(new Error("the search engine takes too long"));
+				reject(unavailable("the search engine takes too long"));
 			}, limitMs);
 			on.waiting.set(id, { resolve, reject, timer });
 			on.child.send({ id, ...call } as WorkerCall, (error) => {

@@ -14,16 +14,26 @@ const lexicalChars = 2000;
 /** Rows taken in before a search, when the index is only a little behind. */
 const catchUp = 400;
 
-/** Loads the dictionary (about 100 MB) at the first Chinese text. */
+function placeOf(load: NodeJS.Require, name: string): string {
+	try {
+		return load.resolve(name);
+	} catch {
+		throw Object.assign(new Error(`the dictionary's package ${name} is missing`), { code: "MEMORY_ENGINE" });
+	}
+}
+
+/** Loads the dictionary (about 100 MB) at the first Chinese text. Throws while its package is missing. */
 export function createCutter(): (text: string) => Cutter | null {
 	let cut: Cutter | null | undefined;
 	return (text) => {
 		if (!hasHan(text)) return null;
 		if (cut === undefined) {
+			const load = createRequire(import.meta.url);
+			// It is always installed. Where it is gone, packages are being installed anew: what is cut without it now would not be found after.
+			const [code, words] = ["@node-rs/jieba", "@node-rs/jieba/dict.js"].map((name) => placeOf(load, name)) as [string, string];
 			try {
-				const load = createRequire(import.meta.url);
-				const { Jieba } = load("@node-rs/jieba") as typeof import("@node-rs/jieba");
-				const { dict } = load("@node-rs/jieba/dict.js") as typeof import("@node-rs/jieba/dict.js");
+				const { Jieba } = load(code) as typeof import("@node-rs/jieba");
+				const { dict } = load(words) as typeof import("@node-rs/jieba/dict.js");
 				const jieba = Jieba.withDict(dict);
 				cut = (part) => jieba.cutForSearch(part, true);
 			} catch {

@@ -41,6 +41,8 @@ export function sessionRoutes(app: App, { deps, auth, passwords, throttles, live
 		const { username, password } = request.body;
 		const address = addressOf(request);
 		const account = `${address} ${username}`;
+		// No attempt is counted that could not be looked at.
+		await passwords.ready();
 		takeAttempt([throttles.address, address], [throttles.account, account]);
 		const user = await store.auth.user(username);
 		if (!(await passwords.verify(user?.passwordHash ?? null, password))) {
@@ -75,6 +77,7 @@ export function sessionRoutes(app: App, { deps, auth, passwords, throttles, live
 		const { code, username, password } = request.body;
 		const address = addressOf(request);
 		const account = `${address} ${username}`;
+		await passwords.ready();
 		if (await store.auth.hasUser()) {
 			// Only the person who has just made the account may go on, with the same password (the settings were refused the first time).
 			if (request.identity === null) throw new HttpProblem(409, "already-set-up", "The set-up is done. Sign in instead.");

@@ -7,6 +7,7 @@ export function useReason(): (error: unknown) => string {
 	return (error) => {
 		if (error instanceof Unreachable) return t("error.unreachable");
 		if (!(error instanceof ApiError)) return t("error.unknown");
+		if (error.problem.code === "passwords-unavailable") return t("error.passwords");
 		const details = error.problem.errors?.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 		return details || error.problem.detail || error.problem.title;
 	};

@@ -578,6 +578,8 @@ export const en = {
 	error: {
 		unreachable: "the daemon does not answer",
 		unknown: "something went wrong",
+		passwords:
+			"passwords cannot be checked now: a part of the program is missing (if packages are being installed, try again when that is done)",
 	},
 };
 

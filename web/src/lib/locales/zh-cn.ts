@@ -564,5 +564,6 @@ export const zhCn: Words = {
 	error: {
 		unreachable: "服务端没有响应",
 		unknown: "出了点问题",
+		passwords: "暂时无法校验密码：程序缺少一个组件（如果正在安装依赖包，请等安装完成后再试）",
 	},
 };
