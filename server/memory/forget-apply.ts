@@ -41,6 +41,8 @@ export interface Removal {
 	/** Turns that have not ended: looked at when they have. `everything`: they go whole. */
 	open: string[];
 	everything: boolean;
+	/** What was said to them: a message that waits to join a turn may begin another one. */
+	heard: string[];
 	/** Memories of their own: imported ones, of which nobody knows what they were made of. */
 	entries: string[];
 	/** All that is kept of the owner goes. */

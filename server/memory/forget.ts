@@ -43,6 +43,7 @@ const empty: Removal = {
 	copies: [],
 	open: [],
 	everything: false,
+	heard: [],
 	entries: [],
 	person: false,
 };
@@ -67,10 +68,12 @@ export function createForget(parts: ForgetParts): Forgetting {
 	}
 
 	/** Notes it and holds turns that run, before anything is changed; does it; leaves the job waiting for turns that have not ended, and for the index. */
-	async function carryOut(key: MemoryKey, what: Removal, report: Forgotten): Promise<void> {
+	async function carryOut(key: MemoryKey, wanted: Removal, report: Forgotten): Promise<void> {
 		const now = clock.now();
 		const name = `forget:${options.newId()}`;
-		hold(what);
+		hold(wanted);
+		const heard = (await Promise.all(wanted.open.map((id) => store.turnOfMessage(id)))).flatMap((turn) => turn?.messageIds ?? []);
+		const what: Removal = { ...wanted, heard };
 		await store.addJob({ ...key, key: name, kind: "forget", conversationId: null, payload: what, notBefore: now, createdAt: now });
 		await perform(key, name, what, report);
 		const position = await store.jobPosition(name);
@@ -109,7 +112,9 @@ export function createForget(parts: ForgetParts): Forgetting {
 
 	/** What is left to do once everything but the open turns is gone; without such turns, nothing but the index. */
 	const afterwards = (what: Removal): Removal =>
-		what.open.length === 0 ? empty : { ...empty, facts: what.facts, copies: what.copies, open: what.open, everything: what.everything };
+		what.open.length === 0
+			? empty
+			: { ...empty, facts: what.facts, copies: what.copies, open: what.open, everything: what.everything, heard: what.heard };
 
 	async function resume(job: JobRow): Promise<boolean> {
 		const what = { ...empty, ...(job.payload as Partial<Removal>) };
@@ -125,8 +130,10 @@ export function createForget(parts: ForgetParts): Forgetting {
 			await parts.indexed();
 			return true;
 		}
-		if ((await store.unfinishedTurns(job, rest.open)).length > 0) return false;
-		await background.alone(() => lookAgain(job, rest));
+		const now = await Promise.all(rest.heard.map(async (id) => (await store.turnOfMessage(id))?.turnId ?? []));
+		const open = [...new Set([...rest.open, ...now.flat()])];
+		if ((await store.unfinishedTurns(job, open)).length > 0) return false;
+		await background.alone(() => lookAgain(job, { ...rest, open }));
 		await parts.indexed();
 		return true;
 	}

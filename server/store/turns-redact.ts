@@ -170,6 +170,7 @@ export function turnRedaction(
 		async unfinishedTurns(key, ids) {
 			const among = ids ? sql`turns.id in (${sql.join(ids.length > 0 ? ids : [""])})` : sql`turns.id in (${turnsOf(key)})`;
 			const { rows } = await sql<{ id: string }>`select id from turns where ${among} and (state in ('queued', 'running')
+				or exists (select 1 from inbox where inbox.turn_id = turns.id and inbox.state = 'waiting')
 				or exists (select 1 from outbox where outbox.turn_id = turns.id and outbox.state in ('pending', 'sending')))`.execute(db);
 			return rows.map((row) => row.id);
 		},

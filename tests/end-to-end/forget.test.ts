@@ -118,6 +118,24 @@ describe("a forgotten fact", () => {
 		expect(JSON.stringify((await daemon.call("GET", "/api/v1/memory/export")).body)).not.toMatch(/399939|815581/);
 	});
 
+	it("is gone from what waited to join a turn and came to begin the next one", async () => {
+		scripted();
+		const id = await create();
+		await say(id, "remember that my locker code is 515253");
+		const fact = (await facts()).find((one) => one.text.includes("515253"));
+		const gate = createGate();
+		model.script({ text: "Let me think.", gate });
+		const running = say(id, "tell me a story");
+		await gate.reached;
+		const waiting = say(id, "so my locker code is 515253, right?");
+		await expect.poll(() => held("so my locker code"), { timeout: 20_000 }).not.toEqual([]);
+		expect(await daemon.call("POST", "/api/v1/memory/forget", { factId: fact?.id })).toMatchObject({ status: 200, body: { facts: 1 } });
+		gate.open();
+		expect((await running).text).toBe("Let me think.");
+		await waiting;
+		await settled(["515253"]);
+	});
+
 	it("is gone when the agent is asked to forget it, with the asking", async () => {
 		const { first, second } = await tell("300030", "471147");
 		const reply = await say(second, "forget that my PIN is 471147");
