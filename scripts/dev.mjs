@@ -1,26 +1,25 @@
 // npm run dev: the daemon from its sources, restarted on change, and the page from vite's own server, which passes calls on to it. The
-// home is .cache/dev-home unless OPENLANI_HOME or --home says otherwise.
-import { spawn } from "node:child_process";
-import { join } from "node:path";
+// home is .cache/dev-home unless OPENLANI_HOME or --home says otherwise. Ctrl-C ends both in order, a second one at once.
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
+import { createRestarting } from "./lib/restarting.mjs";
+import { say } from "./lib/say.mjs";
+import { ignoreEchoedSignals } from "./lib/signals.mjs";
+import { watchSources } from "./lib/watching.mjs";
 import { main, ROOT, setup } from "./setup.mjs";
 
 await main(async () => {
 	await setup();
-	const { createServer } = await import("vite");
-	const env = { OPENLANI_HOME: join(ROOT, ".cache", "dev-home"), ...process.env };
-	const tsx = join(ROOT, "node_modules", ".bin", "tsx");
-	const daemon = spawn(tsx, ["watch", "--clear-screen=false", "server/main.ts", "serve", ...process.argv.slice(2)], {
-		cwd: ROOT,
-		env,
-		stdio: ["inherit", "pipe", "inherit"],
-	});
+	ignoreEchoedSignals();
 	let daemonUrl = null;
 	let page = null;
+	let isEnding = false;
 	const pageUrl = () => page?.resolvedUrls?.local[0]?.replace(/\/$/, "");
 
 	async function showPage() {
 		await page?.close();
+		if (isEnding) return;
+		const { createServer } = await import("vite");
 		process.env.OPENLANI_DEV = daemonUrl;
 		page = await createServer({ configFile: join(ROOT, "vite.config.ts") });
 		await page.listen();
@@ -37,12 +36,34 @@ await main(async () => {
 	}
 
 	let taken = Promise.resolve();
-	createInterface({ input: daemon.stdout }).on("line", (line) => {
-		taken = taken.then(() => take(line));
+	const daemon = createRestarting({
+		command: process.execPath,
+		args: ["--import", "tsx", join("scripts", "lib", "dev-daemon.mjs"), "serve", ...process.argv.slice(2)],
+		options: {
+			cwd: ROOT,
+			env: { OPENLANI_HOME: join(ROOT, ".cache", "dev-home"), ...process.env },
+			stdio: ["inherit", "pipe", "inherit"],
+		},
+		onStart(child) {
+			createInterface({ input: child.stdout }).on("line", (line) => {
+				taken = taken.then(() => take(line));
+			});
+		},
+		onExit: (how) => say(`the daemon ended (${how}); it starts anew when a source changes`),
 	});
-	for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => daemon.kill(signal));
-	daemon.once("exit", (code) => {
-		process.exitCode ||= code ?? 0;
-		void taken.then(() => page?.close());
+
+	const unwatch = watchSources([join(ROOT, "server"), join(ROOT, "channels")], (path) => {
+		say(`${relative(ROOT, path)} changed: the daemon starts anew`);
+		daemon.restart();
 	});
+	for (const signal of ["SIGINT", "SIGTERM"]) {
+		process.on(signal, () => {
+			isEnding = true;
+			daemon.stop(signal);
+		});
+	}
+	daemon.start();
+	process.exitCode = await daemon.ended;
+	unwatch();
+	await taken.then(() => page?.close());
 });

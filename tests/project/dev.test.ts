@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -10,13 +10,13 @@ vi.setConfig({ testTimeout: 60_000 });
 
 let directory: string;
 let child: ChildProcess | null = null;
-let ended: Promise<unknown>;
+let ended: Promise<number | null>;
 
 beforeEach(async () => {
 	directory = await mkdtemp(join(tmpdir(), "openlani-dev-"));
 });
 afterEach(async () => {
-	child?.kill("SIGTERM");
+	if (child?.exitCode === null) child.kill("SIGTERM");
 	await ended;
 	await rm(directory, { recursive: true, force: true });
 });
@@ -29,6 +29,8 @@ async function startDev(): Promise<URL> {
 		cwd: ROOT,
 		env: { PATH, HOME: directory },
 		stdio: ["ignore", "pipe", "pipe"],
+		// A group of its own, as a terminal makes one: a key press reaches all of it.
+		detached: true,
 	});
 	child = started;
 	ended = new Promise((resolve) => started.once("close", resolve));
@@ -75,4 +77,15 @@ it("serves the page from its sources, wherever the daemon listens, and the page'
 	} finally {
 		socket.terminate();
 	}
+});
+
+it("Ctrl-C in a terminal, which reaches all at once, ends the daemon in order", async () => {
+	await startDev();
+	const inData = () => readdir(join(directory, "home", "data"));
+	expect(await inData()).toContain("daemon.lock");
+	process.kill(-(child?.pid ?? 0), "SIGINT");
+	expect(await ended).toBe(0);
+	const left = await inData();
+	expect(left).toContain("openlani.db");
+	for (const file of ["daemon.lock", "daemon.json", "openlani.db-wal"]) expect(left).not.toContain(file);
 });
