@@ -4,6 +4,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 import type { WireEvent } from "../joining.ts";
 import { ModelError } from "../model.ts";
+import { redact } from "../redact.ts";
 import { haltOn } from "../stream.ts";
 import { AttemptFailed, type Client, createClient, type WireAnswer } from "./client.ts";
 import type { ClientCall, ClientReply, ClientWorkerData, PlainFailure } from "./client-worker.ts";
@@ -19,6 +20,11 @@ export interface ClientHostOptions {
 	/** The thread's program. For tests. */
 	file?: string;
 }
+
+/** Longest fault of ours that is told: enough for a stack. */
+const faultChars = 4000;
+
+const keyOf = (call: Open["call"]): string => (call.type === "chat" ? call.attempt.key : call.type === "json" ? call.request.key : "");
 
 /** Room for young objects in the thread, MB. */
 const youngMb = 12;
@@ -112,7 +118,7 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 		}
 		drop(reply.id, open);
 		if ("failed" in reply) open.reject(failedWith(reply.failed));
-		else if ("fault" in reply) open.reject(new Error(reply.fault));
+		else if ("fault" in reply) open.reject(new Error(redact(reply.fault, [keyOf(open.call)], faultChars)));
 		else open.resolve("answer" in reply ? reply.answer : reply.value);
 	}
 

@@ -76,6 +76,18 @@ describe("model connections in a thread", () => {
 		gate.open();
 	});
 
+	it("tell a fault of ours without the key that was used, and without what looks like one", async () => {
+		const { client } = await inThread(`parentPort.postMessage([]);
+			parentPort.on("message", ({ id, request }) => {
+				const fault = "TypeError: " + request.key + " is not iterable\\n    at https://lani:open-sesame@host.test/x?sig=abcdef (authorization: Bearer 0123456789abcdef)";
+				parentPort.postMessage([{ id, fault }]);
+			});`);
+		const request = { baseUrl: server.url, key: "house-key-of-0815", limits: entry("main", server.url).limits };
+		const error = await client.json("/models", request, new AbortController().signal).catch((thrown: Error) => thrown);
+		expect(String(error)).toContain("is not iterable at https://host.test/x");
+		for (const secret of ["house-key", "open-sesame", "abcdef"]) expect(String(error)).not.toContain(secret);
+	});
+
 	it("make what a model's test and embeddings ask for", async () => {
 		const { models } = await inThread();
 		const stop = new AbortController().signal;
