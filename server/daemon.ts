@@ -468,7 +468,7 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			keepFullText: results.keep,
 			plan: createPlanFile(workspace.paths.workspace),
 			countTokens: tokens.countParts,
-			onRemoved: (id) => memory.conversationRemoved(id),
+			onRemoving: (id) => memory.conversationRemoved(id),
 			log,
 		}),
 		(it) => it.close(graceMs),

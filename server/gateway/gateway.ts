@@ -33,8 +33,11 @@ export interface GatewayOptions
 	};
 	keepFullText(recordId: string, text: string): Promise<string>;
 	plan: TurnRunnerOptions["journal"]["plan"];
-	/** A conversation was deleted. */
-	onRemoved?(id: string): Promise<void>;
+	/**
+	 * A conversation is being deleted, and nothing runs in it any more: what was made of it goes. Before its own rows do, so that where a
+	 * crash comes between, it is there to be deleted once more.
+	 */
+	onRemoving?(id: string): Promise<void>;
 	maxTurns?: number;
 }
 
@@ -398,13 +401,13 @@ export function createGateway(options: GatewayOptions): Gateway {
 				}
 				// Events on their way to the table would come after the rest has gone.
 				await bus.flush();
+				if (await store.conversations.get(id)) await options.onRemoving?.(id);
 				places.forget(id);
 				const removed = await store.conversations.remove(id);
 				if (removed) {
 					// An answer on its way went with the rest: nobody will see it leave.
 					for (const { turnId, messageIds } of waited) waiters.tell(messageIds, { replyId: null, turnId });
 					bus.publish({ type: "conversation", conversation: id, change: "deleted", value: null });
-					await options.onRemoved?.(id);
 				}
 				return removed;
 			}),

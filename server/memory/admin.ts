@@ -60,7 +60,7 @@ export interface MemoryAdmin {
 		what: { messageId: string } | { factId: string } | { entryId: string } | { person: string },
 		within?: MemoryKey,
 	): Promise<Forgotten | null>;
-	/** The conversation is gone: its open exchanges and its file go too, what was made of it stays. */
+	/** The conversation goes: its open exchanges and its files go too, what was made of it stays. */
 	conversationRemoved(conversationId: string): Promise<void>;
 	updatePerson(person: string, change: LineChange, reason: string): Promise<boolean>;
 	updateIdentity(change: LineChange, reason: string): Promise<boolean>;

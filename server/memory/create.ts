@@ -4,6 +4,7 @@ import type { Engine, SearchAnswer, SearchHit } from "../store/memory-search.ts"
 import type { FactRow, MemoryKey, NewEntry } from "../store/memory-store.ts";
 import type { Fact, MemoryAdmin } from "./admin.ts";
 import { createBackground } from "./background.ts";
+import { removeConversationFiles } from "./conversation-files.ts";
 import { createEngineHost } from "./engine-host.ts";
 import { entryOf } from "./entry.ts";
 import { createFacts } from "./facts.ts";
@@ -12,7 +13,7 @@ import { oneLine, parseSummary, shortHash } from "./lines.ts";
 import type { Memory, Recalled } from "./memory.ts";
 import type { MemoryOptions } from "./options.ts";
 import { createPeopleFiles } from "./people-files.ts";
-import { exchangesPath, keyOf, keyOfOwner, keyText, summaryPath } from "./scope.ts";
+import { keyOf, keyOfOwner, keyText, summaryPath } from "./scope.ts";
 import { createShortTerm } from "./short-term.ts";
 import { createStamps } from "./stamp.ts";
 import { saysNothing } from "./text/terms.ts";
@@ -369,7 +370,7 @@ export function createMemory(options: MemoryOptions): Memory & MemoryAdmin {
 			// Nothing was made of them yet: what they say goes with the conversation.
 			for (const { exchange } of rows) await store.setExchangeBody(exchange.id, { ...exchange, from: null, said: "", replied: "" });
 			shortTerm.evict(conversationId);
-			await workspace.remove(exchangesPath(conversationId));
+			await removeConversationFiles(workspace, conversationId);
 		},
 		updatePerson: people.updatePerson,
 		updateIdentity: people.updateIdentity,

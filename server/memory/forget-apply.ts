@@ -15,7 +15,7 @@ import { createTeller, type Teller } from "./forget-words.ts";
 import { changeLines, type DiaryHead, withHead } from "./lines.ts";
 import type { MemoryOptions } from "./options.ts";
 import type { PeopleFiles } from "./people-files.ts";
-import { diaryFolder, diaryPath, exchangesPath, keyText, summaryPath } from "./scope.ts";
+import { diaryFolder, diaryPath, keyText, planPath, summaryPath } from "./scope.ts";
 import type { ShortTerm } from "./short-term.ts";
 import { dayOf } from "./text/dates.ts";
 import { endOfDay, instantOf } from "./times.ts";
@@ -280,15 +280,23 @@ export function createRemover(parts: RemovalParts): Remover {
 		}
 	}
 
-	async function plansGone(key: MemoryKey, teller: Teller, { passing }: Obstacles): Promise<void> {
-		for (const conversationId of await store.conversationsOf(key)) {
-			const path = exchangesPath(conversationId).replace(/Memory\.json$/, "Plan.md");
+	const itemOf = (row: string): string => row.replace(/^\s*[-*+]\s+\[[ xX]\]/, "").trim();
+
+	/** Items of plans: those that tell of it, and those of turns that go whole. */
+	async function plansGone(key: MemoryKey, what: Removal, teller: Teller, { passing }: Obstacles): Promise<void> {
+		const items = new Map<string, string[]>();
+		for (const { conversationId, item } of await store.plansOf(what.turns))
+			items.set(conversationId, [...(items.get(conversationId) ?? []), item]);
+		const told = what.facts.length > 0 ? await store.conversationsOf(key) : [];
+		for (const conversationId of new Set([...told, ...items.keys()])) {
+			const path = planPath(conversationId);
 			if (!(await workspace.read(path)).exists) continue;
+			const theirs = items.get(conversationId) ?? [];
 			await passing(() =>
 				workspace.update(
 					path,
 					(text) => {
-						const kept = text.split("\n").filter((row) => !teller.repeats(row));
+						const kept = text.split("\n").filter((row) => !teller.repeats(row) && !theirs.includes(itemOf(row)));
 						return kept.length === text.split("\n").length ? null : kept.join("\n");
 					},
 					by,
@@ -323,8 +331,8 @@ export function createRemover(parts: RemovalParts): Remover {
 			if (what.facts.length > 0) {
 				lines.push(...(await linesGone(key, teller, report, obstacles)));
 				await entriesGone(key, teller, report);
-				await plansGone(key, teller, obstacles);
 			}
+			await plansGone(key, what, teller, obstacles);
 			// Their answers are recorded by now: what was recorded is looked through below.
 			await background.removed(key);
 			if (what.entries.length > 0) report.memories += await removeEntries(key, { ids: what.entries });

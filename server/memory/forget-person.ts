@@ -1,9 +1,10 @@
 /** A person goes, with all that is theirs. What is gone already is passed over, so that it may be begun again after a crash. */
 import { rm } from "node:fs/promises";
 import type { Forgotten } from "./admin.ts";
+import { removeConversationFiles } from "./conversation-files.ts";
 import { createObstacles, type createRemover, leastCopy, type RemovalParts } from "./forget-apply.ts";
 import { parseLine } from "./lines.ts";
-import { exchangesPath, keyOfOwner, personFolder, summaryPath } from "./scope.ts";
+import { keyOfOwner, personFolder, summaryPath } from "./scope.ts";
 
 /** Shorter texts of files stand in too much that has nothing to do with the person. */
 const leastText = 6;
@@ -51,7 +52,7 @@ export function createPersonRemover(parts: RemovalParts, remover: ReturnType<typ
 			await removeEntries(key, { refs: [] });
 			for (const conversationId of conversations) {
 				shortTerm.evict(conversationId);
-				await workspace.remove(exchangesPath(conversationId));
+				await passing(() => removeConversationFiles(workspace, conversationId));
 			}
 			for (const path of await remover.diaryPages(owner)) {
 				report.diaryLines += (await workspace.read(path)).text.split("\n").filter((row) => parseLine(row)).length;

@@ -18,7 +18,9 @@ export const keyOfOwner = (owner: string): MemoryKey => ({ owner, audience: owne
 
 export const keyText = (key: MemoryKey): string => `${key.audience}|${key.owner}`;
 
-export const exchangesPath = (conversationId: string): string => `conversations/${safeName(conversationId)}/Memory.json`;
+export const conversationFolder = (conversationId: string): string => `conversations/${safeName(conversationId)}`;
+export const exchangesPath = (conversationId: string): string => `${conversationFolder(conversationId)}/Memory.json`;
+export const planPath = (conversationId: string): string => `${conversationFolder(conversationId)}/Plan.md`;
 export const personFolder = (owner: string): string => `people/${safeName(owner)}`;
 export const summaryPath = (owner: string): string => `${personFolder(owner)}/SUMMARY.md`;
 export const diaryFolder = (owner: string): string => (owner === "master" ? "diary" : `${personFolder(owner)}/diary`);

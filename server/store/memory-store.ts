@@ -212,6 +212,8 @@ export interface MemoryStore {
 	scrub(): Promise<boolean>;
 	/** Turns (of these ids, or all of the owner's) that have not ended or whose answer has not left. */
 	unfinishedTurns(key: MemoryKey, ids: string[] | null): Promise<string[]>;
+	/** What the plans of these turns say, item by item. */
+	plansOf(turnIds: string[]): Promise<{ conversationId: string; item: string }[]>;
 	/** The owner's turns in which the tool `forget` was called with one of these words in its arguments. */
 	turnsForgetting(key: MemoryKey, words: string[]): Promise<string[]>;
 	/** Every call of `remember_fact` in the owner's turns. */

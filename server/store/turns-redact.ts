@@ -50,7 +50,7 @@ function placesOf(key: MemoryKey): RawBuilder<unknown> {
 
 export function turnRedaction(
 	db: Kysely<Database>,
-): Pick<MemoryStore, "redactTraces" | "redactPlaces" | "unfinishedTurns" | "turnsForgetting" | "factCalls" | "messagesIn"> {
+): Pick<MemoryStore, "redactTraces" | "redactPlaces" | "unfinishedTurns" | "plansOf" | "turnsForgetting" | "factCalls" | "messagesIn"> {
 	/** Runs `work` on every stretch of a table's rows. */
 	async function stretches(table: "calls" | "events", work: (from: number, to: number) => Promise<void>): Promise<void> {
 		const column = sql.ref(table === "calls" ? "position" : "seq");
@@ -173,6 +173,18 @@ export function turnRedaction(
 				or exists (select 1 from inbox where inbox.turn_id = turns.id and inbox.state = 'waiting')
 				or exists (select 1 from outbox where outbox.turn_id = turns.id and outbox.state in ('pending', 'sending')))`.execute(db);
 			return rows.map((row) => row.id);
+		},
+
+		async plansOf(turnIds) {
+			const { rows } = await sql<{ conversation_id: string; plan: string }>`select conversation_id, plan from turns
+				where id in (select value from json_each(${JSON.stringify(turnIds)})) and plan <> '[]'`.execute(db);
+			return rows.flatMap(({ conversation_id, plan }) =>
+				fromJson<{ text?: unknown }[]>(plan, []).flatMap(({ text }) =>
+					typeof text === "string" && text.trim() !== ""
+						? [{ conversationId: conversation_id, item: text.replace(/\s*\n\s*/g, " ").trim() }]
+						: [],
+				),
+			);
 		},
 
 		async turnsForgetting(key, ids) {

@@ -54,7 +54,7 @@ export function recordingChannel(
 export async function testGateway(
 	home: TestHome,
 	options: { model: Model; channels?: Channel[]; clock?: { now(): number } } & Partial<
-		Pick<GatewayOptions, "filter" | "policy" | "admission" | "maxTurns" | "memory">
+		Pick<GatewayOptions, "filter" | "policy" | "admission" | "maxTurns" | "memory" | "onRemoving">
 	>,
 ): Promise<TestGateway> {
 	const store = await home.open();
@@ -103,6 +103,7 @@ export async function testGateway(
 		plan: createPlanFile(`${home.dir}/workspace`),
 		log: { info: quiet, warn: quiet, error: quiet },
 		...(options.maxTurns ? { maxTurns: options.maxTurns } : {}),
+		...(options.onRemoving ? { onRemoving: options.onRemoving } : {}),
 	});
 
 	async function close(graceMs: number): Promise<void> {

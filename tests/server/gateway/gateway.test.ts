@@ -497,6 +497,23 @@ describe("a conversation that is deleted during a turn", () => {
 		expect(await to.store.conversations.get(id)).toBeNull();
 	});
 
+	it("is there to be deleted once more where what was made of it could not go", async () => {
+		const asked: string[] = [];
+		const onRemoving = async (id: string) => {
+			asked.push(id);
+			if (asked.length === 1) throw new Error("the disk went away");
+		};
+		const to = await start({ model: scripted([{ text: "hello" }]), onRemoving });
+		const { id } = await to.gateway.createConversation(null, "web");
+		await to.ask(id, "hi");
+		await expect(to.gateway.removeConversation(id)).rejects.toThrow("disk went away");
+		expect((await to.store.messages.list(id, { limit: 9 })).map(({ text }) => text)).toEqual(["hi", "hello"]);
+		expect(await to.gateway.removeConversation(id)).toBe(true);
+		expect(await to.gateway.removeConversation(id)).toBe(false);
+		expect(await to.gateway.removeConversation("another")).toBe(false);
+		expect(asked).toEqual([id, id]);
+	});
+
 	it("begins anew with a channel's message that comes before it is gone", async () => {
 		const { channel, sent } = recordingChannel("tg");
 		const to = await start({ model: scripted([{ text: "one" }, { text: "two" }]), channels: [channel] });

@@ -1,4 +1,5 @@
-import { chmod, mkdir, readdir, readFile, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Embedder } from "../../../server/memory/options.ts";
@@ -327,6 +328,22 @@ describe("forget", () => {
 		await test.memory.settled();
 		expect(asked.slice(before).join("\n")).not.toContain("platypus");
 		expect(await everything(test)).not.toContain("platypus");
+	});
+
+	it("takes out of the plan what the message's turn had written there, and a person's plans whole", async () => {
+		const test = await make();
+		await talk(test, 2, 3);
+		const run = (sql: string, ...values: unknown[]) => test.db.raw.prepare(sql).run(...values);
+		run("update turns set plan = ? where id = 'e2'", JSON.stringify([{ text: "open with markplatypus", done: false }]));
+		const plan = (id: string) => join(test.workspace.paths.workspace, `conversations/${id}/Plan.md`);
+		await writeFile(plan("c1"), "- [x] open with markplatypus\n- [ ] open with more\n");
+		await test.memory.forget({ messageId: "m2" });
+		expect(await readFile(plan("c1"), "utf8")).toBe("- [ ] open with more\n");
+		await test.memory.remember(privately("ana", "ana"), exchange(1, "markana", { id: "ana1" }));
+		await test.memory.settled();
+		await writeFile(plan("ana"), "- [ ] buy markana\n");
+		await test.memory.forget({ person: "ana" });
+		expect(existsSync(plan("ana"))).toBe(false);
 	});
 
 	it("is finished at the next start when it was cut off on the way", async () => {

@@ -1,4 +1,5 @@
-import { readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseSummary } from "../../../server/memory/lines.ts";
@@ -313,6 +314,20 @@ describe("Memory.json changed by hand", () => {
 		).toContain("is a link that leads nowhere");
 		await again.memory.conversationRemoved("c1");
 		expect(await again.memory.history(privately())).toEqual([]);
+	});
+
+	it("of a conversation that is deleted go with its plan and its folder; what a person keeps there stays", async () => {
+		const test = await make();
+		const below = (path: string) => join(test.workspace.paths.workspace, "conversations", path);
+		for (const id of ["c1", "c2"]) {
+			await test.memory.remember(privately("master", id), exchange(1, "hello", { id: `${id}-1` }));
+			await test.memory.settled();
+			await writeFile(below(`${id}/Plan.md`), "- [ ] look\n");
+		}
+		await writeFile(below("c2/mine.md"), "mine");
+		for (const id of ["c1", "c2", "c3"]) await test.memory.conversationRemoved(id);
+		expect(existsSync(below("c1"))).toBe(false);
+		expect(await readdir(below("c2"))).toEqual(["mine.md"]);
 	});
 
 	it("a huge file is reported, left alone, and the conversation goes on from the rows", async () => {
