@@ -85,6 +85,8 @@ export interface Daemon {
 
 const graceMs = 10_000;
 const pruneEveryMs = 60 * 60_000;
+/** Nobody was being answered at two looks in a row: a quiet moment. */
+const idleEveryMs = 2_000;
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\./.test(host);
 
@@ -200,8 +202,8 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	const notBooked = (error: unknown) => log.error("ledger.not-stored", { message: (error as Error).message });
 	const ledger = {
 		...store.ledger,
-		reserve: patient(store.ledger.reserve, patience.signal, notBooked),
-		settle: patient(store.ledger.settle, patience.signal, notBooked),
+		reserve: patient(store.ledger.reserve, () => patience.signal, notBooked),
+		settle: patient(store.ledger.settle, () => patience.signal, notBooked),
 	};
 
 	// Models, prices, the fuse.
@@ -664,6 +666,15 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 	}, pruneEveryMs);
 	pruning.unref();
 	opened("pruning", pruning, clearInterval);
+	let quiet = false;
+	const idling = setInterval(() => {
+		const wasQuiet = quiet;
+		quiet = gateway.running() === 0;
+		// What fails here fails at the next write too, and is told there.
+		if (quiet && wasQuiet) void store.idle().catch(() => undefined);
+	}, idleEveryMs);
+	idling.unref();
+	opened("idling", idling, clearInterval);
 	// What a first answer may need but a start must not wait for: loading blocks, so it begins when the start has been reported.
 	const after = setImmediate(() => {
 		fuse.start();

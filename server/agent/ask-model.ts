@@ -47,9 +47,9 @@ export async function* askModel(turn: Turn, first: boolean): Flow<Asked | { end:
 		},
 		model: input.model,
 		role: "chat",
-		...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-		...(temperature === undefined ? {} : { temperature }),
 	};
+	if (maxOutputTokens !== undefined) request.maxOutputTokens = maxOutputTokens;
+	if (temperature !== undefined) request.temperature = temperature;
 	const startedAt = deps.clock.now();
 	turn.partial = { text: "" };
 	try {

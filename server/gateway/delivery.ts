@@ -68,6 +68,8 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 	const closing = new AbortController();
 	// Every message that is being sent listens to it.
 	setMaxListeners(0, closing.signal);
+	/** Showing on the page takes no time that could be limited. */
+	const shown = { signal: closing.signal, end: () => undefined };
 	const working = new Set<Promise<void>>();
 
 	function outbound(row: OutboxRow, text: string): OutboundMessage {
@@ -85,7 +87,19 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 		change: { state: OutboxRow["state"]; platformIds?: string[]; error?: string; notBefore?: number; text?: string },
 	): Promise<void> {
 		// What became of a message is not known from anywhere else: a disk that is full for a while must not lose it.
-		await patient(() => store.outbox.settle(row.id, { ...change, at: clock.now() }), closing.signal, options.onError)();
+		const receipt = {
+			at: clock.now(),
+			state: change.state,
+			platformIds: change.platformIds,
+			error: change.error,
+			notBefore: change.notBefore,
+			text: change.text,
+		};
+		await patient(
+			() => store.outbox.settle(row.id, receipt),
+			() => closing.signal,
+			options.onError,
+		)();
 		row.state = change.state;
 		row.platformIds = change.platformIds ?? row.platformIds;
 		row.notBefore = change.notBefore ?? row.notBefore;
@@ -104,7 +118,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
 		if (!channel) return settle(row, { state: "failed", error: `there is no channel "${row.channel}"` });
 		// What leaves the machine must not be sent again because a power cut lost its row.
 		if (channel.type !== "web") await store.durable();
-		const limit = anyOf([closing.signal], sendLimitMs);
+		const limit = channel.type === "web" ? shown : anyOf([closing.signal], sendLimitMs);
 		const receipt = await channel
 			.send(outbound(row, text), limit.signal)
 			.catch((error: unknown): Receipt => ({ state: "unknown", reason: (error as Error).message }))

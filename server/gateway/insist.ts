@@ -11,11 +11,12 @@ export function isPassing(error: unknown): boolean {
 
 /**
  * Tries until `work` succeeds: what a turn has done must be stored, however long that takes. `worthIt` says which errors are waited
- * out (default: all); others are thrown. Answers null when the signal ended the waiting.
+ * out (default: all); others are thrown. `signal` is
+ * asked for when there is something to wait for. Answers null when it ended the waiting.
  */
 export async function insist<T>(
 	work: () => Promise<T>,
-	signal: AbortSignal,
+	signal: () => AbortSignal,
 	onError: (error: unknown) => void,
 	worthIt: (error: unknown) => boolean = () => true,
 ): Promise<{ value: T } | null> {
@@ -25,13 +26,14 @@ export async function insist<T>(
 		} catch (error) {
 			onError(error);
 			if (!worthIt(error)) throw error;
-			if (signal.aborted) return null;
+			const ends = signal();
+			if (ends.aborted) return null;
 			await new Promise<void>((resolve) => {
 				const timer = setTimeout(done, delayMs);
-				signal.addEventListener("abort", done, { once: true });
+				ends.addEventListener("abort", done, { once: true });
 				function done() {
 					clearTimeout(timer);
-					signal.removeEventListener("abort", done);
+					ends.removeEventListener("abort", done);
 					resolve();
 				}
 			});
@@ -42,7 +44,7 @@ export async function insist<T>(
 /** `work` that waits out a disk that is full or busy; when the signal ends the waiting, the last error is thrown. */
 export function patient<A extends unknown[], R>(
 	work: (...args: A) => Promise<R>,
-	signal: AbortSignal,
+	signal: () => AbortSignal,
 	onWait: (error: unknown) => void,
 ): (...args: A) => Promise<R> {
 	return async (...args) => {

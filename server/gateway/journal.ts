@@ -20,8 +20,8 @@ export interface JournalOptions {
 	onPlanFile(error: unknown): void;
 	/** A row was added to this lane. */
 	onOutbox(channel: string, account: string): void;
-	/** Ends the waiting for a full disk. */
-	signal: AbortSignal;
+	/** Ends the waiting for a full disk. Asked for when there is such a wait: most turns never have one. */
+	signal(): AbortSignal;
 	/** A step could not be stored yet. */
 	onWait(error: unknown): void;
 	/** Called when messages joined the turn. */

@@ -69,7 +69,7 @@ export function createTell(options: TellOptions) {
 					state: "finished",
 					text: options.filter.check(record.text, options.profile(claim)).text,
 				});
-				bus.publish({ type: "usage", conversation, turnId, usage: { ...record.usage, calls: record.callIds.length } });
+				bus.publish({ type: "usage", conversation, turnId, usage: Object.assign({}, record.usage, { calls: record.callIds.length }) });
 				return;
 			}
 			case "call-started":

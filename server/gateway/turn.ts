@@ -152,7 +152,7 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		};
 		const stored = await insist(
 			() => store.turns.end(claim.turn.id, end),
-			signal,
+			() => signal,
 			(error) => log.error("turn.not-stored", { turnId: claim.turn.id, error: (error as Error).message }),
 		);
 		if (!stored) return;
@@ -191,7 +191,11 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 		const exchange = toExchange(claim, options.saidOf(said), said[0], replied, outcome.toolDigest);
 		const failed = (error: unknown) => log.error("memory.remember-failed", { turnId: claim.turn.id, error: (error as Error).message });
 		// Only a restart would find it again: a disk that is full for a while must not make the next turns forget it.
-		await patient(() => options.memory.remember(scopeOf(claim), exchange), signal, failed)().catch(failed);
+		await patient(
+			() => options.memory.remember(scopeOf(claim), exchange),
+			() => signal,
+			failed,
+		)().catch(failed);
 	}
 
 	/** The fuse stands in the way: the person is told once, and the turn waits where it is or ends with that sentence. */
@@ -251,9 +255,10 @@ export function createTurnRunner(options: TurnRunnerOptions): (claim: Claim, lan
 			onPlanFile: (error) => log.warn("turn.plan-file", { ...at, error: (error as Error).message }),
 			clock,
 			newId,
-			...options.journal,
-			// Made when a disk has to be waited for: most turns never do.
-			get signal() {
+			resolve: options.journal.resolve,
+			keepFullText: options.journal.keepFullText,
+			plan: options.journal.plan,
+			signal() {
 				ended ??= anyOf([lane.stop.signal, lane.leave]);
 				return ended.signal;
 			},

@@ -109,6 +109,7 @@ export function createPeopleFiles(options: MemoryOptions): PeopleFiles {
 	const block = (name: string, text: string, path: string): PromptBlock[] => {
 		const clean = text.trim();
 		if (clean === "") return [];
+		if (clean.length <= longestSection) return [{ name, text: clean }];
 		const characters = [...clean];
 		if (characters.length <= longestSection) return [{ name, text: clean }];
 		const once = `cut ${path}`;

@@ -11,6 +11,8 @@ export interface BusOptions {
 	onError(error: unknown): void;
 }
 
+const columns = new Set(["seq", "at", "type", "conversation", "turnId"]);
+
 /** Numbers are taken from the store in blocks this large, so that a restart never gives one out twice. */
 const block = 100_000;
 /** How long events wait to be written together. */
@@ -43,15 +45,17 @@ function isKept(body: LiveBody): boolean {
 	}
 }
 
+/** What has no column of its own. */
+function bodyOf(frame: LiveFrame): Record<string, unknown> {
+	if (frame.type === "message") return { message: frame.message.id };
+	const body: Record<string, unknown> = {};
+	for (const [name, value] of Object.entries(frame)) if (!columns.has(name)) body[name] = value;
+	return body;
+}
+
 function toRow(frame: LiveFrame, at: number): EventRow {
-	const { seq, at: _at, type, ...rest } = frame as LiveFrame & { conversation?: string | null; turnId?: string | null };
-	const {
-		conversation = null,
-		turnId = null,
-		...body
-	} = rest as Record<string, unknown> & { conversation?: string | null; turnId?: string | null };
-	const kept = frame.type === "message" ? { message: frame.message.id } : body;
-	return { seq, at, type, level: levelOf(frame), conversationId: conversation, turnId, body: kept };
+	const { seq, type, conversation = null, turnId = null } = frame as LiveFrame & { conversation?: string | null; turnId?: string | null };
+	return { seq, at, type, level: levelOf(frame), conversationId: conversation, turnId, body: bodyOf(frame) };
 }
 
 /** Opens the bus. Its numbers go on above all that were given out before. */

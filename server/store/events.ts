@@ -11,6 +11,28 @@ const levels: EventRow["level"][] = ["trace", "debug", "info", "warn", "error"];
 const unannouncedMs = 60_000;
 const sequenceKey = "events.reserved";
 
+/** Rows of one statement: a row costs half of one alone, and few sizes are few statements to keep prepared. */
+const together = [32, 8, 1];
+const appendTexts = new Map<number, string>();
+
+function appendText(rows: number): string {
+	const text =
+		appendTexts.get(rows) ??
+		`insert into events (seq, at, type, level, conversation_id, turn_id, body) values ${Array(rows).fill("(?, ?, ?, ?, ?, ?, ?)").join(", ")} on conflict (seq) do nothing`;
+	appendTexts.set(rows, text);
+	return text;
+}
+
+const valuesOf = (row: EventRow) => [
+	row.seq,
+	row.at,
+	row.type,
+	levels.indexOf(row.level),
+	row.conversationId,
+	row.turnId,
+	clean(JSON.stringify(row.body)),
+];
+
 /** `write` lets a batch share its transaction with what else is written in the moment. */
 export function createEvents(db: Kysely<Database>, write: Write): EventStore {
 	return {
@@ -27,18 +49,13 @@ export function createEvents(db: Kysely<Database>, write: Write): EventStore {
 		async append(rows) {
 			if (rows.length === 0) return;
 			await write(async (trx) => {
-				for (const row of rows)
-					await run(
-						trx,
-						"insert into events (seq, at, type, level, conversation_id, turn_id, body) values (?, ?, ?, ?, ?, ?, ?) on conflict (seq) do nothing",
-						row.seq,
-						row.at,
-						row.type,
-						levels.indexOf(row.level),
-						row.conversationId,
-						row.turnId,
-						clean(JSON.stringify(row.body)),
-					);
+				for (let from = 0; from < rows.length; ) {
+					const size = together.find((one) => one <= rows.length - from) ?? 1;
+					const values: (string | number | null)[] = [];
+					for (const row of rows.slice(from, from + size)) values.push(...valuesOf(row));
+					await run(trx, appendText(size), ...values);
+					from += size;
+				}
 			});
 		},
 

@@ -16,7 +16,7 @@ import { createMeta } from "./meta.ts";
 import { createOutbox } from "./outbox.ts";
 import { createPeople } from "./people.ts";
 import { prune } from "./retention.ts";
-import { createDurability, type OpenHow, openSqlite } from "./sqlite.ts";
+import { createDurability, type OpenHow, openSqlite, writeBack } from "./sqlite.ts";
 import type { Store } from "./store.ts";
 import { createTurns } from "./turns.ts";
 import { createWriter } from "./writer.ts";
@@ -66,6 +66,9 @@ export async function openStore(options: StoreOptions): Promise<OpenStore> {
 		assets: createAssets(db, options.assetsDir, clock),
 		meta: createMeta(db),
 		durable: durability.durable,
+		async idle() {
+			writeBack(raw);
+		},
 		prune: (now, keep) => prune(db, now, keep),
 		async backup(target) {
 			await raw.backup(target);

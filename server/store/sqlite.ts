@@ -57,8 +57,9 @@ function connect(file: string): SQLite.Database {
 		// acknowledged, a reply before it is sent) waits for `durable()`, which syncs the log off the main thread for all who wait.
 		raw.pragma("synchronous = NORMAL");
 		raw.pragma("cache_size = -8000");
-		// The same few pages change with every message: written back less often, they are written back once for many messages.
-		raw.pragma("wal_autocheckpoint = 8000");
+		// The same few pages change with every message: written back less often, they are written back once for many messages. A commit
+		// does it only where there is no quiet moment (`writeBack`).
+		raw.pragma("wal_autocheckpoint = 16000");
 		raw.pragma("journal_size_limit = 67108864");
 		raw.pragma("temp_store = MEMORY");
 		// What is deleted or forgotten must not be readable in the file's free pages for ever.
@@ -68,6 +69,15 @@ function connect(file: string): SQLite.Database {
 		raw.close();
 		throw error;
 	}
+}
+
+/** Pages of the log that are worth writing back in a quiet moment. */
+const pagesWorthIt = 1000;
+
+/** Writes the log back into the database when it has grown, as far as no reader stands in the way. */
+export function writeBack(raw: SQLite.Database): void {
+	const [{ log, checkpointed }] = raw.pragma("wal_checkpoint(noop)") as [{ log: number; checkpointed: number }];
+	if (log - checkpointed >= pagesWorthIt) raw.pragma("wal_checkpoint(passive)");
 }
 
 /** Moves a broken database with its log aside, under a name that says when. */

@@ -186,7 +186,8 @@ export function createWorkspace(options: WorkspaceOptions): Workspace {
 
 	let prompt: { stamp: string; made: { blocks: { name: string; text: string }[]; problems: string[] } } | null = null;
 
-	const promptStamp = (): string => promptFiles.map(([, file]) => stampAt(join(paths.workspace, file))).join("|");
+	const promptPlaces = promptFiles.map(([, file]) => join(paths.workspace, file));
+	const promptStamp = (): string => promptPlaces.map(stampAt).join("|");
 
 	const nameOf = (path: string) =>
 		path

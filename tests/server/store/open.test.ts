@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { NewerSchemaError, OlderSchemaError, openSqlite } from "../../../server/store/sqlite.ts";
+import { NewerSchemaError, OlderSchemaError, openSqlite, writeBack } from "../../../server/store/sqlite.ts";
 import { createWriter } from "../../../server/store/writer.ts";
 import { conversation, ending, say, type TestHome, testHome } from "../../helpers/store.ts";
 
@@ -260,6 +260,60 @@ describe("the durable point", () => {
 		await conversation(store);
 		await Promise.all(Array.from({ length: 50 }, () => store.durable()));
 		await store.durable();
+		await store.close();
+	});
+});
+
+describe("a quiet moment", () => {
+	const fill = (raw: SQLite.Database, pages: number) =>
+		raw.prepare("insert into meta (key, value) values (?, ?)").run(`${pages} ${Math.random()}`, "x".repeat(pages * 4096));
+	const log = (raw: SQLite.Database) => (raw.pragma("wal_checkpoint(noop)") as [{ log: number; checkpointed: number }])[0];
+
+	it("writes a long log back into the database, and leaves a short one", async () => {
+		const { raw, db } = await openSqlite(home.file, 0);
+		raw.pragma("wal_checkpoint(truncate)");
+		fill(raw, 500);
+		writeBack(raw);
+		expect(log(raw)).toMatchObject({ checkpointed: 0 });
+		fill(raw, 600);
+		writeBack(raw);
+		const after = log(raw);
+		expect(after.log).toBeGreaterThan(1000);
+		expect(after.checkpointed).toBe(after.log);
+		await db.destroy();
+	});
+
+	it("is no error while somebody reads what is older", async () => {
+		const { raw, db } = await openSqlite(home.file, 0);
+		raw.pragma("wal_checkpoint(truncate)");
+		const reader = new SQLite(home.file, { readonly: true });
+		reader.exec("begin");
+		reader.prepare("select count(*) from meta").get();
+		fill(raw, 1200);
+		writeBack(raw);
+		expect(log(raw).checkpointed).toBe(0);
+		reader.close();
+		writeBack(raw);
+		expect(log(raw).checkpointed).toBe(log(raw).log);
+		await db.destroy();
+	});
+});
+
+describe("events", () => {
+	it("are stored in any number, each once, as they were said", async () => {
+		const store = await home.open();
+		const events = Array.from({ length: 45 }, (_, n) => ({
+			seq: n + 1,
+			at: home.clock.now() + n,
+			type: `type-${n}`,
+			level: n % 2 ? ("warn" as const) : ("debug" as const),
+			conversationId: n % 3 ? `c${n}` : null,
+			turnId: n % 5 ? `t${n}` : null,
+			body: { text: `说 ${n}`, at: n },
+		}));
+		await store.events.append(events.slice(0, 3));
+		await store.events.append(events);
+		expect(await store.events.list({ after: 0, limit: 100 })).toEqual(events);
 		await store.close();
 	});
 });
