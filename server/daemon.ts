@@ -47,6 +47,7 @@ import { createLog } from "./observe/log.ts";
 import { createMeter, type MeteredCall } from "./observe/meter.ts";
 import { createObserve } from "./observe/observe.ts";
 import { createStatus } from "./observe/status.ts";
+import { policyFor } from "./safety/approval-policy.ts";
 import { createApprovals } from "./safety/approvals.ts";
 import { createPassFilter } from "./safety/filter.ts";
 import { createFuse } from "./safety/fuse.ts";
@@ -379,7 +380,10 @@ async function start(options: DaemonOptions, environment: Environment, opened: O
 			store: store.approvals,
 			durable: () => store.durable(),
 			publish: (body) => void bus.publish(body),
-			policy: (name) => tools.find((tool) => tool.name === name)?.approval ?? "allow",
+			policy(name, turn) {
+				const tool = tools.find((one) => one.name === name);
+				return tool ? policyFor(tool, settings().safety.approvals.tools, turn) : "allow";
+			},
 			settings: () => settings().safety.approvals,
 			resume: (message) => gateway.resume(message),
 			locale,

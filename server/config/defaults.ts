@@ -37,7 +37,7 @@ export const defaults: Plain = {
 				public: { lists: { house: "block" }, secrets: "mask", cards: "mask", ids: "mask", phones: "mask", emails: "mask" },
 			},
 		},
-		approvals: { expiresS: 900, automatic: "deny", tools: { run_shell: "ask", run_python: "ask", send_message: "ask" } },
+		approvals: { expiresS: 900, automatic: "deny", tools: { run_shell: "ask", run_python: "ask" } },
 		permissions: {
 			master: ["chat", "memory", "web", "files", "send", "code", "schedules", "jobs", "settings"],
 			trusted: ["chat", "memory", "web", "files", "schedules"],

@@ -2,7 +2,7 @@
  * Approvals: a call that needs the master's word is put aside as a row, and the decision comes back as a message that wakes the
  * agent. No turn waits in memory, so a restart at any instant changes nothing.
  */
-import type { ToolBox } from "../agent/types.ts";
+import type { GateTurn, ToolBox } from "../agent/types.ts";
 import type { LiveBody } from "../http/contract.ts";
 import type { ApprovalRow, ApprovalScope, ApprovalStore } from "../store/approvals.ts";
 
@@ -123,8 +123,8 @@ export interface ApprovalOptions {
 	/** Resolves when what was committed has reached the disk. */
 	durable(): Promise<void>;
 	publish(body: LiveBody): void;
-	/** What is to be done with a tool's calls; "allow" for tools that ask nobody. */
-	policy(tool: string): ApprovalPolicy;
+	/** What is to be done with a tool's calls in this turn; "allow" for tools that ask nobody. */
+	policy(tool: string, turn: GateTurn): ApprovalPolicy;
 	settings(): { expiresS: number; automatic: "deny" | "ask" };
 	/** The gateway's way in: stores the decision as a message of that conversation, once for each `externalId`. */
 	resume(message: {
@@ -193,7 +193,7 @@ export function createApprovals(options: ApprovalOptions): Approvals {
 
 	return {
 		async gate(call, turn) {
-			const policy = options.policy(call.name);
+			const policy = options.policy(call.name, turn);
 			if (policy === "allow") return null;
 			if (policy === "deny") return "Not run: the settings do not allow this tool.";
 			await expire();

@@ -174,3 +174,33 @@ describe("forget with the demo model", () => {
 		}
 	});
 });
+
+describe("safety.approvals.tools in the running program", () => {
+	const set = async (tools: Record<string, string>) => {
+		const { body } = await daemon.call<Record<string, { approvals: Record<string, unknown> }>>("GET", "/api/v1/config");
+		body.safety = { ...body.safety, approvals: { ...body.safety?.approvals, tools } };
+		expect((await daemon.call("PUT", "/api/v1/config", body)).status).toBe(200);
+	};
+	const ask = async (text: string) => {
+		const { id } = (await daemon.call<{ id: string }>("POST", "/api/v1/conversations", {})).body;
+		return (await daemon.call<{ reply: Message }>("POST", `/api/v1/conversations/${id}/messages?wait=20`, { text })).body.reply.text;
+	};
+
+	it("lets a tool run, makes it ask or keeps it from running, from the next call on", async () => {
+		model.otherwise((request) => {
+			if (request.lastTool !== null) return { text: `Told: ${request.lastTool}` };
+			const [, name, id] = /^please use (\w+) (\S*)/.exec(request.lastUser) ?? [];
+			return name ? { calls: [{ name, arguments: name === "forget" ? { id } : {} }] } : { text: "Understood." };
+		});
+		const fact = (await daemon.call<Fact>("POST", "/api/v1/memory/facts", { text: "My bicycle is called Merlin" })).body;
+		expect(await ask("please use now -")).not.toContain("Not run");
+		await set({ now: "ask", forget: "allow", "list_*": "deny" });
+		expect(await ask("please use now -")).toContain("Waiting for the master's approval");
+		expect((await approvals()).filter(({ tool }) => tool === "now")).toHaveLength(1);
+		expect(await ask("please use list_files -")).toContain("Not run: the settings do not allow this tool.");
+		expect(await ask(`please use forget ${fact.id}`)).not.toContain("Waiting");
+		expect(await isThere(fact.id)).toBe(false);
+		await set({});
+		expect(await ask("please use list_files -")).not.toContain("Not run");
+	});
+});

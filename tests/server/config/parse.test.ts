@@ -57,7 +57,7 @@ describe("the whole configuration", () => {
 		expect(whole?.channels.email?.[0]?.imap.port).toBe(1143);
 		expect(whole?.channels.discord?.[0]?.botToken).toBe("discord-bot-token-value");
 		expect(whole?.mcp.servers.remote).toMatchObject({ enabled: true, approval: "never", timeoutS: 60 });
-		expect(whole?.safety.approvals.tools).toEqual({ run_shell: "ask", run_python: "ask", send_message: "ask", "files__*": "ask" });
+		expect(whole?.safety.approvals.tools).toEqual({ run_shell: "ask", run_python: "ask", "files__*": "ask" });
 		expect(whole?.safety.permissions.trusted).toEqual(["chat", "memory"]);
 		expect(whole?.safety.permissions.known).toEqual(["chat", "memory", "web"]);
 		expect(whole?.safety.filter.profiles.private?.cards).toBe("off");
