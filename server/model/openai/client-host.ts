@@ -19,6 +19,8 @@ export interface ClientHostOptions {
 	env?: Record<string, string>;
 	/** The thread's program. For tests. */
 	file?: string;
+	/** Time between two looks at whether the thread still answers. For tests. */
+	lookMs?: number;
 }
 
 /** Longest fault of ours that is told: enough for a stack. */
@@ -29,8 +31,12 @@ const keyOf = (call: Open["call"]): string => (call.type === "chat" ? call.attem
 /** Room for young objects in the thread, MB. */
 const youngMb = 12;
 
+const lookMs = 10_000;
+/** Looks in a row at which nothing had come from a thread that has work: it hangs, and would keep everybody waiting for ever. */
+const mostSilent = 3;
+
 interface Open {
-	call: Exclude<ClientCall, { type: "halt" }>;
+	call: Exclude<ClientCall, { type: "halt" } | { type: "ping" }>;
 	/** Ends the listening for a halt. */
 	unlisten(): void;
 	event(event: WireEvent): void;
@@ -56,7 +62,7 @@ function failedWith(plain: PlainFailure): AttemptFailed {
 
 /**
  * The thread starts with the first call or with `warm`. When it ends unasked, what it was at fails as a connection that broke, and the next
- * call starts another one. Where no thread can be had at all, calls are made in this one.
+ * call starts another one; one that hangs is ended. Where no thread can be had at all, calls are made in this one.
  */
 export function createClientHost(options: ClientHostOptions): Client & { threadId(): number | null } {
 	const { log } = options;
@@ -78,14 +84,26 @@ export function createClientHost(options: ClientHostOptions): Client & { threadI
 		});
 		let isUp = false;
 		let why: Error | null = null;
+		let silent = 0;
+		const looking = setInterval(() => {
+			if (!isUp || calls.size === 0) return;
+			if (silent++ < mostSilent) made.postMessage({ type: "ping" } satisfies ClientCall);
+			else {
+				why = new Error("it did not answer any more");
+				void made.terminate();
+			}
+		}, options.lookMs ?? lookMs);
+		looking.unref();
 		made.on("message", (replies: ClientReply[]) => {
 			isUp = true;
+			silent = 0;
 			for (const reply of replies) take(reply);
 		});
 		made.on("error", (error) => {
 			why = error;
 		});
 		made.on("exit", (code) => {
+			clearInterval(looking);
 			if (worker === made) worker = null;
 			if (closed) return;
 			log.warn("models.thread-ended", { code, isUp, error: why?.message ?? null });

@@ -18,7 +18,9 @@ export type ClientCall =
 	| { type: "chat"; id: number; attempt: Attempt }
 	| { type: "json"; id: number; path: string; request: JsonRequest }
 	| { type: "halt"; id: number; why: string }
-	| { type: "warm"; id: number };
+	| { type: "warm"; id: number }
+	/** Is answered with an empty list. */
+	| { type: "ping" };
 
 /** `AttemptFailed` in plain values: errors do not keep their fields on the way between threads. */
 export interface PlainFailure {
@@ -61,7 +63,7 @@ function serve(client: Client, send: (replies: ClientReply[]) => void): (call: C
 		send(replies);
 	}
 
-	async function run(call: Exclude<ClientCall, { type: "halt" }>): Promise<void> {
+	async function run(call: Exclude<ClientCall, { type: "halt" } | { type: "ping" }>): Promise<void> {
 		const { id } = call;
 		try {
 			if (call.type === "warm") {
@@ -86,6 +88,7 @@ function serve(client: Client, send: (replies: ClientReply[]) => void): (call: C
 
 	return (call) => {
 		if (call.type === "halt") halts.get(call.id)?.(call.why);
+		else if (call.type === "ping") send([]);
 		else void run(call);
 	};
 }

@@ -23,13 +23,13 @@ afterEach(async () => {
 });
 
 /** Models whose connections live in a thread; `program` replaces what runs there. */
-async function inThread(program?: string) {
+async function inThread(program?: string, lookMs?: number) {
 	const warnings: { event: string; data?: Record<string, unknown> }[] = [];
 	const file = program === undefined ? undefined : join(dir, "thread.mjs");
 	if (file) await writeFile(file, `import { parentPort } from "node:worker_threads";\n${program}`);
 	const clock = { now: () => Date.now() };
 	const log = { warn: (event: string, data?: Record<string, unknown>) => void warnings.push({ event, data }) };
-	const client = createClientHost({ newId: randomUUID, clock, log, file });
+	const client = createClientHost({ newId: randomUUID, clock, log, file, ...(lookMs ? { lookMs } : {}) });
 	const setup = setUp([entry("main", server.url)], { client });
 	closing.push(() => setup.models.close());
 	return { ...setup, client, warnings };
@@ -86,6 +86,31 @@ describe("model connections in a thread", () => {
 		const error = await client.json("/models", request, new AbortController().signal).catch((thrown: Error) => thrown);
 		expect(String(error)).toContain("is not iterable at https://host.test/x");
 		for (const secret of ["house-key", "open-sesame", "abcdef"]) expect(String(error)).not.toContain(secret);
+	});
+
+	it("of a thread that hangs are broken connections too; one that answers may take its time", async () => {
+		const mark = JSON.stringify(join(dir, "hung"));
+		const { client, warnings } = await inThread(
+			`import { existsSync, writeFileSync } from "node:fs";
+			parentPort.postMessage([]);
+			let pings = 0;
+			let asked = 0;
+			parentPort.on("message", ({ id, type }) => {
+				if (type === "json" && !existsSync(${mark})) {
+					writeFileSync(${mark}, "");
+					for (;;);
+				}
+				if (type === "json") asked = id;
+				if (type === "ping") parentPort.postMessage(++pings < 5 ? [] : [{ id: asked, value: pings }]);
+			});`,
+			200,
+		);
+		const request = { baseUrl: server.url, key: "", limits: entry("main", server.url).limits };
+		const models = () => client.json("/models", request, new AbortController().signal);
+		await expect(models()).rejects.toMatchObject({ failure: { error: { kind: "network" }, mayHaveCost: true } });
+		expect(warnings).toMatchObject([{ event: "models.thread-ended", data: { isUp: true, error: "it did not answer any more" } }]);
+		expect(await models()).toBe(5);
+		expect(warnings).toHaveLength(1);
 	});
 
 	it("make what a model's test and embeddings ask for", async () => {
