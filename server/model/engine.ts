@@ -272,7 +272,7 @@ export function createEngine(deps: EngineDeps): Engine {
 				? Math.max(1_000, Math.min(settings.limits.firstByteMs, run.refusedAt + FALLBACK_MS - clock.now()))
 				: undefined;
 		const { names } = written;
-		const { answer, reply } = await metered(deps, settings, key, written.shown, estimated, run, async (tell) => {
+		const { answer, reply } = await metered(deps, settings, key, written, estimated, run, async (tell) => {
 			const wired = await deps.client.chat(
 				{
 					baseUrl: target.baseUrl,
@@ -304,7 +304,7 @@ export function createEngine(deps: EngineDeps): Engine {
 	async function demoAttempt(settings: ModelSettings, run: Run): Promise<void> {
 		announce(settings, run);
 		// Recorded as every other call is, so that it can be read, reported and replayed like one.
-		const { shown, parts } = await writeChat(run.request, {
+		const written = await writeChat(run.request, {
 			modelName: settings.model,
 			quirks: providerOf(settings.provider).quirks,
 			sendsImages: false,
@@ -313,8 +313,8 @@ export function createEngine(deps: EngineDeps): Engine {
 			extraOf: () => undefined,
 			quote,
 		});
-		const estimated = tokens.countParts(settings.model, parts);
-		const { reply } = await metered(deps, settings, null, shown, estimated, run, (tell) => {
+		const estimated = tokens.countParts(settings.model, written.parts);
+		const { reply } = await metered(deps, settings, null, written, estimated, run, (tell) => {
 			const told = joining(beat, tell);
 			return deps.demo.answer(run.request, run.halt, run.signal, told.emit).finally(told.end);
 		});

@@ -5,6 +5,7 @@ import type { WireEvent } from "./joining.ts";
 import { type CallStart, ModelError, type ModelReply, type ModelRequest, type Usage } from "./model.ts";
 import { AttemptFailed, type WireAnswer } from "./openai/client.ts";
 import type { RawUsage } from "./openai/collect.ts";
+import type { Written } from "./openai/writer.ts";
 import { maskKey } from "./redact.ts";
 import type { ModelSettings } from "./settings.ts";
 import type { Emit, Halt } from "./stream.ts";
@@ -27,7 +28,7 @@ export async function metered(
 	deps: Pick<EngineDeps, "meter" | "clock" | "tokens" | "prices">,
 	settings: ModelSettings,
 	key: string | null,
-	shown: unknown,
+	written: Pick<Written, "shown" | "head">,
 	estimated: number,
 	run: MeteredRun,
 	wire: (tell: (event: WireEvent) => void) => Promise<WireAnswer>,
@@ -40,7 +41,8 @@ export async function metered(
 		modelName: settings.model,
 		key: key ? maskKey(key) : null,
 		attempt: ++run.attempts,
-		request: shown,
+		request: written.shown,
+		requestHead: written.head,
 		estimatedInputTokens: estimated,
 		maxOutputTokens,
 		startedAt: deps.clock.now(),

@@ -141,6 +141,11 @@ export interface CallStart {
 	key: string | null;
 	attempt: number;
 	request: unknown;
+	/**
+	 * How many characters of `request`, a text, come before what was said: the model's name, parameters, tools. They are the same from call to
+	 * call and hold nothing of anybody: forgetting does not look into them. Left out: nothing is known to be so.
+	 */
+	requestHead?: number;
 	estimatedInputTokens: number;
 	maxOutputTokens: number;
 	startedAt: number;

@@ -143,9 +143,13 @@ export function createMeter(options: MeterOptions): Meter & { ready(): Promise<v
 			const outputTokens = Math.max(0, Math.ceil(call.maxOutputTokens));
 			const priced = options.modelOf(call.model);
 			const cost = priced ? prices.cost(priced, { inputTokens, cachedTokens: 0, outputTokens }, call.startedAt) : null;
-			const request = cleanerOf(call)(typeof call.request === "string" ? call.request : (JSON.stringify(call.request) ?? "null"));
+			const shown = typeof call.request === "string" ? call.request : (JSON.stringify(call.request) ?? "null");
+			const request = cleanerOf(call)(shown);
+			// A head with something taken out of it is no head that other calls have.
+			const head = call.requestHead ?? 0;
+			const requestHead = request === shown || request.startsWith(shown.slice(0, head)) ? head : 0;
 			try {
-				await fuse.reserve(id, { ...call, request }, { payer, tokens: inputTokens + outputTokens, cost }, signal);
+				await fuse.reserve(id, { ...call, request, requestHead }, { payer, tokens: inputTokens + outputTokens, cost }, signal);
 			} catch (error) {
 				if (!(error instanceof FuseRefusal))
 					throw signal?.aborted

@@ -3,7 +3,7 @@ import { fromJson } from "./json.ts";
 import type { CallTable, Database } from "./schema.ts";
 import type { CallRow, CallStore } from "./store.ts";
 
-type Summary = Omit<Selectable<CallTable>, "response">;
+type Summary = Omit<Selectable<CallTable>, "response" | "bytes" | "head">;
 
 const summaryColumns = [
 	"position",
@@ -64,13 +64,14 @@ export function createCalls(db: Kysely<Database>): Pick<CallStore, "get" | "list
 			const row = await db
 				.selectFrom("calls")
 				.leftJoin("call_requests", "call_requests.position", "calls.position")
+				.leftJoin("call_heads", "call_heads.id", "calls.head")
 				.selectAll("calls")
-				.select("call_requests.request")
-				.where("id", "=", id)
+				.select(["call_requests.request", "call_heads.text"])
+				.where("calls.id", "=", id)
 				.executeTakeFirst();
-			return row
-				? { ...toCallRow(row), request: fromJson<unknown>(row.request, null), response: fromJson<unknown>(row.response, null) }
-				: null;
+			if (!row) return null;
+			const request = row.request === null ? null : (row.text ?? "") + row.request;
+			return { ...toCallRow(row), request: fromJson<unknown>(request, null), response: fromJson<unknown>(row.response, null) };
 		},
 
 		async list(filter) {

@@ -134,7 +134,7 @@ export function createConversations(db: Kysely<Database>): ConversationStore {
 					.deleteFrom("call_requests")
 					.where("position", "in", trx.selectFrom("calls").select("position").where("conversation_id", "=", id))
 					.execute();
-				await run(trx, "update calls set response = null, bytes = 0 where conversation_id = ?", id);
+				await run(trx, "update calls set response = null, bytes = 0, head = null where conversation_id = ?", id);
 				const gone = await trx.deleteFrom("conversations").where("id", "=", id).executeTakeFirst();
 				return gone.numDeletedRows > 0n;
 			});

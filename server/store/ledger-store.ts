@@ -180,7 +180,10 @@ export interface Ledger extends CallStore {
 	keepRatio(ratio: TokenRatio): Promise<void>;
 	/** Conversations in which a message has waited since before `before` while no turn runs and nothing holds it on purpose. */
 	forgotten(before: number, now: number): Promise<{ conversationId: string; since: number }[]>;
-	/** Removes bodies and rows of calls beyond age and size, oldest first, a bounded number at a time. Answers how many rows it touched. */
+	/**
+	 * Removes bodies and rows of calls beyond age and size, oldest first, a bounded number at a time, and the heads that no call begins with
+	 * any more. `bytes` is compared with what calls keep for themselves: heads count for nobody. Answers how many rows it touched.
+	 */
 	pruneCalls(now: number, keep: { days: number; bytes: number }): Promise<number>;
 	alerts: AlertStore;
 }

@@ -2,6 +2,7 @@
 import type { Kysely } from "kysely";
 import type { CallEnd, CallStart } from "../model/model.ts";
 import { createAlerts } from "./alerts.ts";
+import { createCallRows, dropHeads, toText } from "./call-rows.ts";
 import { createCalls } from "./calls.ts";
 import { clean, fromJson } from "./json.ts";
 import { decide, roomOf } from "./ledger-rules.ts";
@@ -109,32 +110,6 @@ async function readShare(db: Executor, day: string, share: string): Promise<{ us
 	return { usedTokens: row?.used ?? 0, reservedTokens: row?.reserved ?? 0 };
 }
 
-const toText = (body: unknown): string => clean(typeof body === "string" ? body : (JSON.stringify(body) ?? "null"));
-
-async function insertCall(db: Executor, id: string, start: CallStart): Promise<void> {
-	const { context } = start;
-	const request = toText(start.request);
-	await run(
-		db,
-		`insert into calls (id, turn_id, conversation_id, person_id, source, model, model_name, at, input_tokens, output_tokens, estimated, attempt, key, state, bytes)
-			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, 'open', ?)`,
-		id,
-		context.turnId,
-		context.conversationId,
-		context.personId,
-		context.source,
-		start.model,
-		start.modelName,
-		start.startedAt,
-		start.estimatedInputTokens,
-		start.maxOutputTokens,
-		start.attempt,
-		start.key,
-		request.length,
-	);
-	await run(db, "insert into call_requests (position, request) select position, ? from calls where id = ?", request, id);
-}
-
 /** Answers the day as it stands then. */
 async function add(db: Executor, to: Added): Promise<DayUse> {
 	const tokens = to.inputTokens + to.outputTokens;
@@ -187,6 +162,7 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 	const { db, dayOf } = options;
 	const write: Write = options.write ?? ((work) => db.transaction().execute(work));
 	const calls = createCalls(db);
+	const insertCall = createCallRows();
 
 	async function reserve(id: string, start: CallStart, reservation: Reservation, limits: DayLimits): Promise<OpenOutcome> {
 		return write(async (trx) => {
@@ -287,7 +263,7 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 		return write(async (trx) => {
 			const rows = await all<{ position: number }>(
 				trx,
-				`update calls set response = null, bytes = 0 where position in (${which}) returning position`,
+				`update calls set response = null, bytes = 0, head = null where position in (${which}) returning position`,
 				...values,
 			);
 			const positions = JSON.stringify(rows.map((row) => row.position));
@@ -442,7 +418,7 @@ export function createLedger(options: { db: Kysely<Database>; write?: Write; day
 				now - keep.days * 10 * dayMs,
 				pruneBatch,
 			);
-			return touched + gone;
+			return touched + gone + (await dropHeads(db));
 		},
 		alerts: createAlerts(db),
 	};

@@ -173,12 +173,23 @@ export interface CallTable {
 	state: "open" | "done" | "failed";
 	error: string | null;
 	response: string | null;
+	/** Characters that are kept for this call alone: what it sent, without a head that it shares, and what it was answered. 0 = nothing is kept. */
+	bytes: Generated<number>;
+	/** Row in `call_heads` with which its request begins; null = its request is kept whole, or not at all. Always null where `bytes` is 0. */
+	head: number | null;
 }
 
-/** What a call sent; `position` is its row in `calls`. No row: nothing is kept of it. */
+/** What a call sent, without its head; `position` is its row in `calls`. No row: nothing is kept of it. */
 export interface CallRequestTable {
 	position: number;
 	request: string;
+}
+
+/** What the requests of many calls begin with, once; `hash` is of the text. */
+export interface CallHeadTable {
+	id: Generated<number>;
+	hash: string;
+	text: string;
 }
 
 export interface EventTable {
@@ -240,6 +251,7 @@ export interface Database {
 	outbox: OutboxTable;
 	calls: CallTable;
 	call_requests: CallRequestTable;
+	call_heads: CallHeadTable;
 	events: EventTable;
 	people: PersonTable;
 	accounts: AccountTable;

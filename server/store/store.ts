@@ -345,6 +345,7 @@ export interface CallRow {
 }
 
 export interface CallStore {
+	/** What the request begins with (`requestHead`) is kept once for all calls that begin alike; who reads a call gets its request whole. */
 	open(id: string, start: CallStart): Promise<void>;
 	close(id: string, end: CallEnd): Promise<void>;
 	get(id: string): Promise<(CallRow & { request: unknown; response: unknown }) | null>;

@@ -74,8 +74,9 @@ export function turnRedaction(
 	async function redactCalls(rows: { position: number }[]): Promise<void> {
 		if (rows.length === 0) return;
 		const among = JSON.stringify(rows.map((row) => row.position));
+		// In this order: as long as the request is there, it is found again after a crash.
+		await sql`update calls set response = null, head = null where position in (select value from json_each(${among}))`.execute(db);
 		await sql`update call_requests set request = ${markJson} where position in (select value from json_each(${among}))`.execute(db);
-		await sql`update calls set response = null where position in (select value from json_each(${among}))`.execute(db);
 	}
 
 	async function byTurn(turnIds: string[], records: Set<string>): Promise<void> {

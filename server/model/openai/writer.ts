@@ -28,6 +28,8 @@ export interface Written {
 	/** The same with image bytes replaced by `<image sha256 bytes>`, and in parts: long ones are the same strings from call to call. */
 	shown: string;
 	parts: string[];
+	/** How many characters of `shown` come before the first message: the same from call to call, and nothing that anybody said. */
+	head: number;
 	/** Its parameters. */
 	keys: string[];
 	/** How many images it holds. */
@@ -62,6 +64,7 @@ export async function writeChat(request: ModelRequest, options: WriteOptions): P
 	const parts = [JSON.stringify(head).slice(0, -1)];
 	if (tools !== "") parts.push(',"tools":[', tools, "]");
 	parts.push(',"messages":[');
+	const headLength = parts.reduce((sum, part) => sum + part.length, 0);
 	const ids = createIds();
 	for (const [place, message] of request.messages.entries()) {
 		if (place > 0) parts.push(",");
@@ -71,7 +74,7 @@ export async function writeChat(request: ModelRequest, options: WriteOptions): P
 	const shown = parts.join("");
 	let json = shown;
 	for (const [mark, url] of images) json = json.replaceAll(JSON.stringify(mark), () => JSON.stringify(url));
-	return { json, shown, parts, keys, images: images.size, names };
+	return { json, shown, parts, head: headLength, keys, images: images.size, names };
 }
 
 /** In pieces, as in `Written.parts`. */

@@ -4,6 +4,7 @@ import { migration as memory } from "./0002-memory.ts";
 import { migration as ledger } from "./0003-ledger.ts";
 import { migration as approvals } from "./0004-approvals.ts";
 import { migration as callRequests } from "./0005-call-requests.ts";
+import { migration as callHeads } from "./0006-call-heads.ts";
 
 /** One step of the schema. Versions count from 1 without gaps; a migration that has landed is never changed. */
 export interface Migration {
@@ -13,4 +14,4 @@ export interface Migration {
 	up(db: Kysely<unknown>): Promise<void>;
 }
 
-export const migrations: Migration[] = [core, memory, ledger, approvals, callRequests];
+export const migrations: Migration[] = [core, memory, ledger, approvals, callRequests, callHeads];

@@ -60,6 +60,22 @@ describe("calls", () => {
 		});
 		const detail = CallDetail.strict().parse(await get("/api/v1/calls/call-1"));
 		expect([detail.request, detail.response]).toEqual([{ model: "scripted-1" }, { text: "hi" }]);
+		const head = `{"model":"scripted-1","tools":["${"x".repeat(1_000)}"],"messages":[`;
+		const bodies = ["one", "two"].map((text) => `${head}{"role":"user","content":"${text}"}]}`);
+		for (const [n, request] of bodies.entries())
+			await house.store.calls.open(`headed-${n}`, {
+				context,
+				model: "main",
+				modelName: "scripted-1",
+				key: null,
+				attempt: 1,
+				request,
+				requestHead: head.length,
+				estimatedInputTokens: 10,
+				maxOutputTokens: 100,
+				startedAt: house.clock.now(),
+			});
+		for (const [n, request] of bodies.entries()) expect(JSON.stringify((await get(`/api/v1/calls/headed-${n}`)).request)).toBe(request);
 		expect(await get("/api/v1/calls/none")).toMatchObject({ status: 404, code: "call-not-found" });
 	});
 });

@@ -4,6 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Embedder } from "../../../server/memory/options.ts";
 import { keyOfOwner } from "../../../server/memory/scope.ts";
+import { createCalls } from "../../../server/store/calls.ts";
 import { exchange, fakeEmbedder, openMemory, privately, start, type TestMemory } from "./setup.ts";
 
 const open: TestMemory[] = [];
@@ -36,6 +37,7 @@ async function everything(test: TestMemory): Promise<string> {
 		"tool_calls",
 		"calls",
 		"call_requests",
+		"call_heads",
 		"events",
 	]) {
 		parts.push(JSON.stringify(test.db.raw.prepare(`select * from ${table}`).all()));
@@ -67,9 +69,11 @@ async function talk(test: TestMemory, secretAt: number, count: number): Promise<
 			"insert into calls (id, conversation_id, source, model, model_name, at, attempt, state) values ('k', 'c1', 'chat', 'm', 'm', 1, 1, 'done')",
 		)
 		.run();
-	test.db.raw
-		.prepare("insert into call_requests (position, request) select position, ? from calls where id = 'k'")
-		.run(JSON.stringify({ messages: [{ content: "my secret word is markplatypus" }] }));
+	const request = JSON.stringify({ messages: [{ content: "my secret word is markplatypus" }] });
+	test.db.raw.prepare("insert into call_requests (position, request) select position, ? from calls where id = 'k'").run(request.slice(12));
+	test.db.raw.prepare("insert into call_heads (hash, text) values ('h', ?)").run(request.slice(0, 12));
+	test.db.raw.prepare("update calls set head = (select id from call_heads) where id = 'k'").run();
+	expect((await createCalls(test.db.db).get("k"))?.request).toEqual(JSON.parse(request));
 	await test.memory.settled();
 }
 
@@ -91,6 +95,7 @@ describe("forget", () => {
 		expect(report?.messages).toBe(1);
 		expect(report?.facts).toBe(1);
 		expect(await everything(test)).not.toContain("markplatypus");
+		expect((await createCalls(test.db.db).get("k"))?.request).toBe("[removed]");
 		expect(JSON.stringify(await test.memory.search(master, "secret word markplatypus"))).not.toContain("platypus");
 		if (count > 12) {
 			expect(await everything(test)).toContain("mark1");
@@ -190,7 +195,7 @@ describe("forget", () => {
 	it("takes along the copy of the database from before a new schema", async () => {
 		const test = await make();
 		await talk(test, 2, 3);
-		const copy = `${test.workspace.paths.database}.before-5`;
+		const copy = `${test.workspace.paths.database}.before-6`;
 		await test.db.raw.backup(copy);
 		expect(await readFile(copy, "latin1")).toContain("platypus");
 		await test.memory.forget({ messageId: "m2" });

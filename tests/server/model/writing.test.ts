@@ -88,6 +88,14 @@ describe("writing requests strictly", () => {
 		expect(server.chats.at(-1)?.key).toBe("sk-canary-0123456789abcd");
 	});
 
+	it("says how much of the body comes before what was said", async () => {
+		const keyed = setUp([entry("main", server.url)]);
+		for (const text of ["one", "two and more"]) await run(keyed.models, ask(text, { tools: [tool("now"), tool("later")] }));
+		const [one, two] = keyed.calls.map(({ start }) => String(start.request).slice(0, start.requestHead));
+		expect(one).toBe(two);
+		expect(JSON.parse(`${one}]}`)).toEqual({ ...sent(), messages: [] });
+	});
+
 	it("sends no key and no machine details where none is configured", async () => {
 		await send([user("hi")]);
 		const headers = server.chats[0]?.headers ?? {};

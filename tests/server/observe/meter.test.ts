@@ -100,6 +100,24 @@ describe("the meter", () => {
 		await home.close();
 	});
 
+	it("keeps a head apart only while nothing secret is in it", async () => {
+		const { home, meter } = await make();
+		const headed = (tool: string, said: string) => {
+			const head = `{"tools":["${tool} ${"x".repeat(1_000)}"],"messages":[`;
+			return meter.open({ ...start, request: `${head}"${said}"]}`, requestHead: head.length });
+		};
+		const ids = [await headed("plain", "hello"), await headed("plain", "canary-secret-1"), await headed("canary-secret-1", "hello")];
+		const requests = await Promise.all(ids.map(async (id) => (await home.ledger.get(id))?.request));
+		expect(requests).toEqual([
+			{ tools: [expect.stringMatching(/^plain x+$/)], messages: ["hello"] },
+			{ tools: [expect.stringMatching(/^plain x+$/)], messages: ["[redacted]"] },
+			{ tools: [expect.stringMatching(/^\[redacted\] x+$/)], messages: ["hello"] },
+		]);
+		expect(home.raw.prepare("select head from calls order by position").all()).toEqual([{ head: 1 }, { head: 1 }, { head: null }]);
+		expect(JSON.stringify(home.raw.prepare("select text from call_heads").all())).not.toContain("canary");
+		await home.close();
+	});
+
 	it("keeps the kind of an error, and a close without an open harms nothing", async () => {
 		const { home, meter, told } = await make();
 		const id = await meter.open(start);

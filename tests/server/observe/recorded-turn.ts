@@ -22,7 +22,8 @@ export interface Answer {
 
 const text = (name: string, run: (args: Record<string, unknown>) => string): Tool => ({
 	name,
-	description: `The tool ${name}.`,
+	// As long as the descriptions of real tools together.
+	description: `The tool ${name}. ${"It does what its name says. ".repeat(50)}`,
 	parameters: { type: "object", properties: { path: { type: "string" } } },
 	capability: "files",
 	readOnly: false,
@@ -138,13 +139,15 @@ export async function recordTurn(options: {
 					};
 				}),
 			};
+			const body = JSON.stringify(wire);
 			const id = await meter.open({
 				context: request.context,
 				model: "main",
 				modelName: "some-model",
 				key: null,
 				attempt: 1,
-				request: wire,
+				request: body,
+				requestHead: body.indexOf('{"role"'),
 				estimatedInputTokens: 100,
 				maxOutputTokens: 100,
 				startedAt: clock.now(),

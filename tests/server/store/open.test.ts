@@ -115,6 +115,12 @@ describe("jobs that share a transaction", () => {
 	});
 });
 
+/** Takes away what came with schema 6. */
+function withoutHeads(raw: SQLite.Database): void {
+	raw.exec(`drop table call_heads; drop index calls_bodies; alter table calls drop column head;
+		create index calls_bodies on calls (at, bytes) where bytes > 0`);
+}
+
 describe("opening the database", () => {
 	it("keeps a damaged file aside, says so, and begins a new one", async () => {
 		const store = await home.open();
@@ -174,6 +180,7 @@ describe("opening the database", () => {
 		const { db, raw } = await openSqlite(home.file, 0);
 		// As it stood before: the request in the call's own row.
 		raw.exec("drop table call_requests; alter table calls add column request text not null default 'null'");
+		withoutHeads(raw);
 		for (const [id, request] of [
 			["kept", '{"messages":[]}'],
 			["pruned", "null"],
@@ -185,13 +192,13 @@ describe("opening the database", () => {
 				.run(id, request);
 		raw.pragma("user_version = 4");
 		await db.destroy();
-		const copy = `${home.file}.before-5`;
+		const copy = `${home.file}.before-6`;
 		// What a crash and a full disk left of earlier attempts.
 		for (const name of [copy, `${copy}.part`, `${copy}.part-journal`]) await writeFile(name, Buffer.alloc(8192, 7));
 		const told: unknown[] = [];
 		await (await openSqlite(home.file, 0, { onMigrate: ({ from, to }) => told.push([from, to]) })).db.destroy();
-		expect(told).toEqual([[4, 5]]);
-		expect(await filesBeside()).toEqual(["openlani.db", "openlani.db.before-5"]);
+		expect(told).toEqual([[4, 6]]);
+		expect(await filesBeside()).toEqual(["openlani.db", "openlani.db.before-6"]);
 		const before = new SQLite(copy);
 		expect(before.prepare("select id, request from calls order by id").all()).toEqual([
 			{ id: "kept", request: '{"messages":[]}' },
@@ -204,11 +211,36 @@ describe("opening the database", () => {
 		await store.close();
 	});
 
+	it("leaves what calls had sent before as it is when it begins to keep their heads apart", async () => {
+		const { db, raw } = await openSqlite(home.file, 0);
+		const call =
+			"insert into calls (id, source, model, model_name, at, attempt, state, bytes) values (?, 'chat', 'm', 'm', 1, 1, 'done', ?)";
+		const request = `{"tools":["${"x".repeat(2_000)}"],"messages":[]}`;
+		raw.prepare(call).run("kept", request.length);
+		raw.prepare(call).run("pruned", 0);
+		raw.prepare("insert into call_requests (position, request) values (1, ?)").run(request);
+		withoutHeads(raw);
+		raw.pragma("user_version = 5");
+		await db.destroy();
+		const store = await home.open();
+		expect(await filesBeside()).toContain("openlani.db.before-6");
+		expect(JSON.stringify((await store.calls.get("kept"))?.request)).toBe(request);
+		expect(await store.calls.get("pruned")).toMatchObject({ request: null });
+		await store.close();
+		const after = new SQLite(home.file);
+		expect(after.prepare("select bytes, head from calls order by position").all()).toEqual([
+			{ bytes: request.length, head: null },
+			{ bytes: 0, head: null },
+		]);
+		expect(after.prepare("select count(*) as n from call_heads").get()).toEqual({ n: 0 });
+		after.close();
+	});
+
 	it("keeps the copy of an older database for a month", async () => {
 		const day = 24 * 60 * 60;
 		const now = home.clock.now() / 1000;
 		await (await home.open()).close();
-		const copy = `${home.file}.before-5`;
+		const copy = `${home.file}.before-6`;
 		for (const [days, kept] of [
 			[29, true],
 			[31, false],
