@@ -94,8 +94,18 @@ export async function checkHome({ io }: Checked): Promise<Finding[]> {
 
 export function checkConfig({ config }: Checked): Finding[] {
 	const problems = config.errors();
-	if (problems.length === 0) return [ok("config", "config.yaml is right", "config.yaml 没有问题")];
-	return problems.map((problem) => {
+	const idle = config.withoutEffect().map(
+		({ key, line, message }): Finding => ({
+			area: "config",
+			state: "note",
+			what: {
+				en: `${key}${line === null ? "" : ` (line ${line})`} ${message}`,
+				zh: `${key}${line === null ? "" : `（第 ${line} 行）`}在这个版本里还不起作用`,
+			},
+		}),
+	);
+	if (problems.length === 0) return [ok("config", "config.yaml is right", "config.yaml 没有问题"), ...idle];
+	const found = problems.map((problem): Finding => {
 		const where = `${problem.key}${problem.line === null ? "" : ` (line ${problem.line})`}`;
 		const variable = /environment variable (\S+) is not set/.exec(problem.message)?.[1];
 		const fix = variable
@@ -106,6 +116,7 @@ export function checkConfig({ config }: Checked): Finding[] {
 			: { en: "Correct it in config.yaml; it takes effect by itself.", zh: "在 config.yaml 中改正，会自动生效。" };
 		return { area: "config", state: config.safeMode() && !variable ? "fault" : "warn", what: same(`${where}: ${problem.message}`), fix };
 	});
+	return [...found, ...idle];
 }
 
 export async function checkFiles({ io, config }: Checked): Promise<Finding[]> {

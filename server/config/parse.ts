@@ -7,6 +7,7 @@ import { keyOf, lineOf, problemsOf } from "./issues.ts";
 import { nearest } from "./nearest.ts";
 import { type Config, type SectionName, sectionSchema, sections } from "./schema.ts";
 import { isOff, parseDuration } from "./units.ts";
+import { withoutEffect } from "./without-effect.ts";
 
 /** Id of the model that the environment alone describes. */
 export const environmentModelId = "env";
@@ -23,13 +24,22 @@ export interface ParsedConfig {
 	errors: ConfigProblem[];
 	/** What is wrong but harms only its own key: a variable that is not set. */
 	warnings: ConfigProblem[];
+	/** What is right and changes nothing in this version. */
+	withoutEffect: ConfigProblem[];
 }
 
 export function parseConfig(source: string, environment: Environment): ParsedConfig {
 	const text = source.replace(/^\uFEFF/, "");
 	const lines = new LineCounter();
 	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, intAsBigInt: true, logLevel: "silent" });
-	const failed = (errors: ConfigProblem[]): ParsedConfig => ({ config: null, shown: {}, document, errors, warnings: [] });
+	const failed = (errors: ConfigProblem[]): ParsedConfig => ({
+		config: null,
+		shown: {},
+		document,
+		errors,
+		warnings: [],
+		withoutEffect: [],
+	});
 	if (text.includes("\0")) return failed([{ key: "config.yaml", line: null, message: "is damaged: it holds zero bytes" }]);
 	if (document.errors.length > 0) {
 		return failed(
@@ -67,7 +77,7 @@ export function parseConfig(source: string, environment: Environment): ParsedCon
 	const config = { ...values, timezone: values.timezone ?? environment.timezone } as Config;
 	const errors = crossChecks(config).map(({ path, message }) => ({ key: keyOf(path), line: lineAt(path), message }));
 	preferEnvironmentModel(config, environment);
-	return { config: errors.length === 0 ? config : null, shown, document, errors, warnings };
+	return { config: errors.length === 0 ? config : null, shown, document, errors, warnings, withoutEffect: withoutEffect(shown, lineAt) };
 }
 
 /** Checks the sections that the file or the environment speak of; the others are the defaults, which need no check. */

@@ -33,6 +33,8 @@ export interface ConfigService extends ConfigDoor {
 	current(): Config;
 	/** Everything that is wrong now: in config.yaml, with variables it names, in the environment. */
 	errors(): ConfigProblem[];
+	/** Settings in force that are right and change nothing in this version. */
+	withoutEffect(): ConfigProblem[];
 	/** True while config.yaml cannot be used and the last good one, or the defaults, are in force. */
 	safeMode(): boolean;
 	/** Keys that were changed since the start and take effect only after a restart. */
@@ -83,6 +85,8 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 	let inForce: ParsedConfig & { config: Config };
 	let text: string | null = null;
 	let fileProblems: ConfigProblem[] = [];
+	/** Said once each, and again when set anew. */
+	let idleSaid: string[] = [];
 
 	/** One reader or writer at a time: a reload never sees half a write. */
 	function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -135,6 +139,8 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 		text = source;
 		fileProblems = [];
 		for (const warning of next.warnings) log.warn("config.variable", { problem: say(warning) });
+		for (const one of next.withoutEffect) if (!idleSaid.includes(one.key)) log.warn("config.without-effect", { setting: say(one) });
+		idleSaid = next.withoutEffect.map(({ key }) => key);
 		// After the start, not in it: syncing a file takes its time. `close` waits for it.
 		if (!options.readOnly && source !== null && source.trim() !== "") void inTurn(() => keepCopy(source));
 	}
@@ -241,6 +247,7 @@ export async function createConfigService(options: ConfigOptions): Promise<Confi
 	return {
 		current: () => inForce.config,
 		errors: () => withoutSecrets([...fileProblems, ...inForce.warnings, ...environment.problems], secrets()),
+		withoutEffect: () => inForce.withoutEffect,
 		safeMode: () => fileProblems.length > 0,
 		restartNeeded: () => needRestart(changedPaths(booted, inForce.config)),
 		onChange(listener) {

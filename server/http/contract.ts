@@ -350,7 +350,12 @@ export const Status = z.object({
 		state: z.enum(["ok", "warn", "blown"]),
 		resetsAt: z.string(),
 	}),
-	config: z.object({ errors: z.array(ConfigError), restartNeeded: z.array(z.string()) }),
+	config: z.object({
+		errors: z.array(ConfigError),
+		/** Right, and without effect in this version. */
+		withoutEffect: z.array(ConfigError),
+		restartNeeded: z.array(z.string()),
+	}),
 	heartbeat: z.object({
 		enabled: z.boolean(),
 		nextAt: z.string().nullable(),

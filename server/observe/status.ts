@@ -7,6 +7,7 @@ export interface StatusOptions {
 	startedAt: number;
 	config: {
 		errors(): { key: string; line: number | null; message: string }[];
+		withoutEffect(): { key: string; line: number | null; message: string }[];
 		restartNeeded(): string[];
 		safeMode(): boolean;
 		current(): { heartbeat: { enabled: boolean }; timezone: string };
@@ -72,7 +73,7 @@ export function createStatus(options: StatusOptions): () => Promise<Status> {
 				state: fuse.state,
 				resetsAt: new Date(fuse.resetsAt).toISOString(),
 			},
-			config: { errors: config.errors(), restartNeeded: config.restartNeeded() },
+			config: { errors: config.errors(), withoutEffect: config.withoutEffect(), restartNeeded: config.restartNeeded() },
 			// Nothing beats yet in this version: what is not there is off.
 			heartbeat: { enabled: false, nextAt: null, lastAt: null, beats: 0, savedCalls: 0, savedTokens: 0 },
 			channels,

@@ -321,8 +321,8 @@ describe("a model that cannot be used", () => {
 	});
 	it("is no mistake in the configuration", () => {
 		const errors = [{ key: "server", line: 1, message: "wrong" }];
-		expect(isWithoutModel({ state: "safe-mode", config: { errors: [], restartNeeded: [] } })).toBe(true);
-		expect(isWithoutModel({ state: "safe-mode", config: { errors, restartNeeded: [] } })).toBe(false);
-		expect(isWithoutModel({ state: "ok", config: { errors: [], restartNeeded: [] } })).toBe(false);
+		expect(isWithoutModel({ state: "safe-mode", config: { errors: [] } })).toBe(true);
+		expect(isWithoutModel({ state: "safe-mode", config: { errors } })).toBe(false);
+		expect(isWithoutModel({ state: "ok", config: { errors: [] } })).toBe(false);
 	});
 });

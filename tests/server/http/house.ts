@@ -126,7 +126,7 @@ export function statusOf(change: Partial<Status> = {}): Status {
 			state: "ok",
 			resetsAt: new Date(0).toISOString(),
 		},
-		config: { errors: [], restartNeeded: [] },
+		config: { errors: [], withoutEffect: [], restartNeeded: [] },
 		heartbeat: { enabled: false, nextAt: null, lastAt: null, beats: 0, savedCalls: 0, savedTokens: 0 },
 		channels: [],
 		sandbox: { backend: "none" },

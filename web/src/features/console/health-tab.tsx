@@ -32,7 +32,7 @@ function Health({ status }: { status: Status }) {
 	const upSince = spanOfTime(Date.now() - Date.parse(status.startedAt));
 	return (
 		<div className={css.health}>
-			{status.config.errors.length + status.config.restartNeeded.length > 0 && (
+			{status.config.errors.length + (status.config.withoutEffect?.length ?? 0) + status.config.restartNeeded.length > 0 && (
 				<div className={css.whole}>
 					<ConfigErrors status={status} />
 				</div>

@@ -29,6 +29,6 @@ export function reasonOf(reason: string): Words {
 }
 
 /** Safe mode without a mistake in the configuration: no model can be used. */
-export function isWithoutModel(status: Pick<Status, "state" | "config">): boolean {
+export function isWithoutModel(status: Pick<Status, "state"> & { config: Pick<Status["config"], "errors"> }): boolean {
 	return status.state === "safe-mode" && status.config.errors.length === 0;
 }

@@ -2,10 +2,11 @@ import { useTranslation } from "react-i18next";
 import type { Status } from "../../../../server/http/contract.ts";
 import css from "./settings.module.css";
 
-/** What is wrong in config.yaml, by key and line, and what waits for a restart. */
+/** What is wrong in config.yaml, by key and line, what waits for a restart, and what changes nothing. */
 export function ConfigErrors({ status }: { status: Status }) {
 	const { t } = useTranslation();
-	const { errors, restartNeeded } = status.config;
+	// A daemon of an earlier build says less.
+	const { errors, withoutEffect = [], restartNeeded } = status.config;
 	return (
 		<>
 			{errors.length > 0 && (
@@ -22,6 +23,9 @@ export function ConfigErrors({ status }: { status: Status }) {
 						))}
 					</ul>
 				</section>
+			)}
+			{withoutEffect.length > 0 && (
+				<p className={css.restart}>{t("settings.withoutEffect", { keys: withoutEffect.map(({ key }) => key).join(", ") })}</p>
 			)}
 			{restartNeeded.length > 0 && <p className={css.restart}>{t("settings.restart", { keys: restartNeeded.join(", ") })}</p>}
 		</>

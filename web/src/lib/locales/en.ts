@@ -351,6 +351,7 @@ export const en = {
 		saved: "Saved",
 		saveFailed: "Not saved: {{reason}}",
 		restart: "Takes effect after a restart: {{keys}}",
+		withoutEffect: "Without effect in this version: {{keys}}",
 		errors: "Mistakes in config.yaml",
 		errorsHint: "The last good configuration stays in use until these are put right.",
 		line: "line {{line}}",

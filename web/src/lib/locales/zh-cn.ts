@@ -346,6 +346,7 @@ export const zhCn: Words = {
 		saved: "已保存",
 		saveFailed: "未保存：{{reason}}",
 		restart: "重启后生效：{{keys}}",
+		withoutEffect: "在这个版本里还不起作用：{{keys}}",
 		errors: "config.yaml 中的错误",
 		errorsHint: "改正之前，继续使用上一份正确的配置。",
 		line: "第 {{line}} 行",
