@@ -4,6 +4,8 @@ import type { LiveFrame } from "./contract.ts";
 
 export interface ConversationFeed {
 	listen(conversation: string, listener: (frame: LiveFrame) => void): () => void;
+	/** Everything said so far has been heard when this returns. */
+	catchUp(): void;
 }
 
 export function createConversationFeed(bus: EventBus): ConversationFeed {
@@ -16,6 +18,7 @@ export function createConversationFeed(bus: EventBus): ConversationFeed {
 	}
 
 	return {
+		catchUp: bus.deliver,
 		listen(conversation, listener) {
 			const set = listeners.get(conversation) ?? new Set();
 			listeners.set(conversation, set.add(listener));

@@ -60,12 +60,12 @@ export function createLiveSocket(
 		return "conversation" in frame && frame.conversation !== null && topics.has(frame.conversation);
 	}
 
-	/** What is said in one round of the event loop leaves in one write: a write costs more than making a frame. */
+	/** What the bus hands on together leaves in one write: a write costs more than making a frame. */
 	function together(): void {
 		if (corked) return;
 		corked = true;
 		stream.cork();
-		setImmediate(() => {
+		queueMicrotask(() => {
 			corked = false;
 			stream.uncork();
 		});
@@ -100,6 +100,7 @@ export function createLiveSocket(
 	function say(body: LiveBody): void {
 		if (state === "closed") return;
 		const frame = bus.publish(body);
+		bus.deliver();
 		offer(frame, () => Buffer.from(JSON.stringify(frame)));
 	}
 

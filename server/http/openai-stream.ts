@@ -101,6 +101,7 @@ export async function streamAnswer(options: StreamOptions): Promise<FastifyReply
 		choice({ role: "assistant", content: "" });
 		reader.begin(turnId);
 		const result = await answer();
+		feed.catchUp();
 		if (!text.finish(textOf(result)))
 			throw new HttpProblem(502, "stream-restarted", "The model began its answer anew; the whole answer is in the conversation.");
 		choice({}, finishReason(result));

@@ -61,7 +61,11 @@ function toRow(frame: LiveFrame, at: number): EventRow {
 /** Opens the bus. Its numbers go on above all that were given out before. */
 export async function createBus(options: BusOptions): Promise<EventBus> {
 	const { events, clock } = options;
-	const listeners = new Set<(frame: LiveFrame) => void>();
+	/** Each with the last number before it came. */
+	const listeners = new Map<(frame: LiveFrame) => void, number>();
+	/** What was said in this round of the event loop. */
+	let said: { frame: LiveFrame; at: number }[] = [];
+	let delivering = false;
 	const deltas = new Map<string, Delta[]>();
 	let { from: next } = await events.reserve(block);
 	const first = next;
@@ -72,7 +76,7 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 	let writing: Promise<void> = Promise.resolve();
 	let isFailing = false;
 	/** The moment of the last frame as it is written: many frames share one. */
-	let said = { at: Number.NaN, text: "" };
+	let moment = { at: Number.NaN, text: "" };
 
 	/** To tell of it is an event of its own, and would fail next. */
 	function failed(error: unknown): void {
@@ -123,6 +127,28 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 		timer ??= setTimeout(() => void write(), flushMs).unref();
 	}
 
+	function deliver(): void {
+		// What a listener says comes after what the others have yet to hear.
+		if (delivering) return;
+		delivering = true;
+		try {
+			for (const { frame, at } of said) {
+				keep(frame, at);
+				for (const [listener, after] of listeners) {
+					if (frame.seq <= after) continue;
+					try {
+						listener(frame);
+					} catch (error) {
+						options.onError(error);
+					}
+				}
+			}
+		} finally {
+			said = [];
+			delivering = false;
+		}
+	}
+
 	async function hydrate(rows: EventRow[]): Promise<LiveFrame[]> {
 		const ids = rows.filter((row) => row.type === "message").map((row) => String(row.body.message));
 		const messages = ids.length > 0 ? await options.messages(ids) : new Map<string, Message>();
@@ -141,26 +167,22 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 	return {
 		publish(body) {
 			const at = clock.now();
-			if (at !== said.at) said = { at, text: new Date(at).toISOString() };
-			const frame = { seq: next, at: said.text, ...body } as LiveFrame;
+			if (at !== moment.at) moment = { at, text: new Date(at).toISOString() };
+			const frame = { seq: next, at: moment.text, ...body } as LiveFrame;
 			next += 1;
 			if (reservedTo - next < block / 2) reserveMore();
-			keep(frame, at);
-			for (const listener of listeners) {
-				try {
-					listener(frame);
-				} catch (error) {
-					options.onError(error);
-				}
-			}
+			if (said.length === 0) setImmediate(deliver);
+			said.push({ frame, at });
 			return frame;
 		},
+		deliver,
 		seq: () => next - 1,
 		subscribe(listener) {
-			listeners.add(listener);
+			listeners.set(listener, next - 1);
 			return () => listeners.delete(listener);
 		},
 		async replay(since) {
+			deliver();
 			await write();
 			const upTo = next - 1;
 			const rows = await events.list({ after: since, limit: replayLimit + 1 });
@@ -174,8 +196,12 @@ export async function createBus(options: BusOptions): Promise<EventBus> {
 			const frames = [...(await hydrate(rows)), ...live].sort((one, other) => one.seq - other.seq);
 			return { frames, reset: false };
 		},
-		flush: write,
+		flush() {
+			deliver();
+			return write();
+		},
 		async close() {
+			deliver();
 			await write();
 			await reserving;
 			listeners.clear();

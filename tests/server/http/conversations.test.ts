@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Conversation, type Message, SendAnswered } from "../../../server/http/contract.ts";
 import { ended, type House, openHouse, outcome, pause, saying, until, usage } from "./house.ts";
 
@@ -20,7 +20,7 @@ describe("conversations", () => {
 		house.bus.subscribe((frame) => frame.type === "conversation" && changes.push(frame.change));
 		const patched = await house.call("PATCH", `/api/v1/conversations/${id}`, { title: "Other", pinned: true, model: "main" });
 		expect(patched.json()).toMatchObject({ id, title: "Other", pinned: true, model: "main" });
-		expect(changes).toEqual(["changed"]);
+		await vi.waitFor(() => expect(changes).toEqual(["changed"]));
 
 		const list = (await house.call("GET", "/api/v1/conversations")).json().conversations;
 		expect(list.map((one: { title: string }) => one.title)).toEqual(["Other", ""]);
