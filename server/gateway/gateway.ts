@@ -9,6 +9,7 @@ import type { Claim, ConversationRow, MessageRow, NewInbound, Store } from "../s
 import { createDelivery } from "./delivery.ts";
 import { createDoors } from "./doors.ts";
 import { createEarlyRecall } from "./early.ts";
+import { createInOrder } from "./in-order.ts";
 import { createLanes, type RunningLane } from "./lanes.ts";
 import { type ChannelPolicy, type Identity, identify, master } from "./people.ts";
 import { createPlaces } from "./places.ts";
@@ -85,7 +86,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 	const fresh = new Map<string, MessageRow>();
 	const places = createPlaces({ store, bus, clock, newId, present: options.present.conversation });
 	/** Messages that take others back are stored one after the other in each conversation. */
-	const takingBack = new Map<string, Promise<unknown>>();
+	const takingBack = createInOrder();
 	let closing = false;
 
 	const delivery = createDelivery({
@@ -247,17 +248,6 @@ export function createGateway(options: GatewayOptions): Gateway {
 			await new Promise((resolve) => setTimeout(resolve, 5));
 	}
 
-	function inOrder<T>(conversationId: string, work: () => Promise<T>): Promise<T> {
-		const mine = (takingBack.get(conversationId) ?? Promise.resolve()).then(work);
-		const over = mine
-			.catch(() => undefined)
-			.finally(() => {
-				if (takingBack.get(conversationId) === over) takingBack.delete(conversationId);
-			});
-		takingBack.set(conversationId, over);
-		return mine;
-	}
-
 	async function stop(conversationId: string): Promise<boolean> {
 		let any = false;
 		for (const turn of await store.turns.open(conversationId)) {
@@ -304,7 +294,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 			const replaced = await store.messages.get(submission.replaces);
 			if (replaced?.conversationId !== conversation.id)
 				throw new GatewayError("message-not-found", `there is no message ${submission.replaces} in this conversation`);
-			return inOrder(conversation.id, async () => {
+			return takingBack.run(conversation.id, async () => {
 				// Sent once more because its acknowledgement was lost, it must not stop its own answer.
 				if (!(await store.inbox.knows(channel, account, externalId))) await stop(conversation.id);
 				return enter();

@@ -4,9 +4,7 @@ import { z } from "zod";
 import { AlertItem, FuseDay, PriceItem, UsageRow } from "../../server/http/contract.ts";
 import { type FakeOpenAI, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { browserNote, launchBrowser, noBrowser } from "../helpers/browser.ts";
-import { type Program, startProgram } from "./page-program.ts";
-
-const account = { username: "robin", password: "correct horse battery" };
+import { type Program, setUpAccount, signIn, startProgram } from "./page-program.ts";
 
 describe.skipIf(noBrowser)(`the console ${browserNote}`, () => {
 	let browser: Browser;
@@ -19,18 +17,7 @@ describe.skipIf(noBrowser)(`the console ${browserNote}`, () => {
 		browser = await launchBrowser();
 		model = await startFakeOpenAI();
 		program = await startProgram({ OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: model.url, OPENLANI_MODEL: "scripted-model" });
-		const response = await fetch(`${program.origin}/api/v1/setup`, {
-			method: "POST",
-			headers: { "content-type": "application/json" },
-			body: JSON.stringify({
-				code: program.setupLink?.split("#setup=")[1],
-				...account,
-				locale: "en",
-				timezone: "Asia/Shanghai",
-				dailyTokens: 100_000,
-			}),
-		});
-		expect(response.status).toBe(204);
+		await setUpAccount(program, { dailyTokens: 100_000 });
 	});
 	afterEach(async () => {
 		for (const context of contexts) await context.close();
@@ -56,11 +43,7 @@ describe.skipIf(noBrowser)(`the console ${browserNote}`, () => {
 		const page = await context.newPage();
 		page.setDefaultTimeout(20_000);
 		page.on("pageerror", (error) => faults.push(error.message));
-		await page.goto(`${program.origin}/login`);
-		await page.locator("input").first().fill(account.username);
-		await page.locator('input[type="password"]').fill(account.password);
-		await page.keyboard.press("Enter");
-		await page.waitForURL("**/chat");
+		await signIn(page, program);
 		return page;
 	}
 

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Page } from "playwright-core";
 
 const program = fileURLToPath(new URL("../../dist/server/main.js", import.meta.url));
 
@@ -78,4 +79,31 @@ export async function startProgram(env: Record<string, string> = {}): Promise<Pr
 			await rm(home, { recursive: true, force: true });
 		},
 	};
+}
+
+export const account = { username: "robin", password: "correct horse battery" };
+
+/** The first set-up, without its pages. */
+export async function setUpAccount(program: Program, settings: Record<string, unknown> = {}): Promise<void> {
+	const response = await fetch(`${program.origin}/api/v1/setup`, {
+		method: "POST",
+		headers: { "content-type": "application/json" },
+		body: JSON.stringify({
+			code: program.setupLink?.split("#setup=")[1],
+			...account,
+			locale: "en",
+			timezone: "Asia/Shanghai",
+			...settings,
+		}),
+	});
+	if (response.status !== 204) throw new Error(`the set-up answered ${response.status}: ${await response.text()}`);
+}
+
+/** Signs in, in whatever language the page is, and waits for the chat. */
+export async function signIn(page: Page, program: Program): Promise<void> {
+	await page.goto(`${program.origin}/login`);
+	await page.locator("input").first().fill(account.username);
+	await page.locator('input[type="password"]').fill(account.password);
+	await page.keyboard.press("Enter");
+	await page.waitForURL("**/chat");
 }

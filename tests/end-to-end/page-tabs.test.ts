@@ -4,9 +4,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createGate, type FakeOpenAI, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { browserNote, launchBrowser, noBrowser } from "../helpers/browser.ts";
-import { type Program, startProgram } from "./page-program.ts";
-
-const account = { username: "robin", password: "correct horse battery" };
+import { type Program, setUpAccount, signIn, startProgram } from "./page-program.ts";
 
 describe.skipIf(noBrowser)(`tabs that stay open ${browserNote}`, () => {
 	let browser: Browser;
@@ -30,8 +28,7 @@ describe.skipIf(noBrowser)(`tabs that stay open ${browserNote}`, () => {
 		browser = await launchBrowser();
 		model = await startFakeOpenAI();
 		program = await startProgram({ OPENAI_API_KEY: "sk-test", OPENAI_BASE_URL: model.url, OPENLANI_MODEL: "scripted-model" });
-		const code = program.setupLink?.split("#setup=")[1];
-		expect((await call("POST", "/api/v1/setup", { code, ...account, locale: "en", timezone: "Asia/Shanghai" })).status).toBe(204);
+		await setUpAccount(program);
 	});
 	beforeEach(async () => {
 		context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-US", reducedMotion: "reduce" });
@@ -40,11 +37,7 @@ describe.skipIf(noBrowser)(`tabs that stay open ${browserNote}`, () => {
 			page.setDefaultTimeout(20_000);
 			page.on("pageerror", (error) => faults.push(error.message));
 		}
-		await one.goto(`${program.origin}/login`);
-		await one.locator("input").first().fill(account.username);
-		await one.locator('input[type="password"]').fill(account.password);
-		await one.keyboard.press("Enter");
-		await one.waitForURL("**/chat");
+		await signIn(one, program);
 	});
 	afterEach(async () => {
 		await context.close();

@@ -2,9 +2,8 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createGate, type FakeOpenAI, startFakeOpenAI } from "../fakes/openai-server.ts";
 import { browserNote, launchBrowser, noBrowser } from "../helpers/browser.ts";
-import { type Program, startProgram } from "./page-program.ts";
+import { account, type Program, startProgram } from "./page-program.ts";
 
-const account = { username: "robin", password: "correct horse battery" };
 let browser: Browser;
 let contexts: BrowserContext[] = [];
 
