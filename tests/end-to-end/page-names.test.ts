@@ -58,6 +58,28 @@ describe.skipIf(noBrowser)(`the page by ear ${browserNote}`, () => {
 		await page.getByRole("link", { name: "对话" }).click();
 	});
 
+	it("the state in the header is told when it stays, and not when it comes and goes", async () => {
+		const told = page.getByTestId("agent-state");
+		await page.getByRole("link", { name: "对话", exact: true }).click();
+		await expect.poll(() => told.textContent(), { timeout: 15_000 }).toMatch(/空闲$/);
+		// Every word that it is given from now on.
+		await page.evaluate(`(() => {
+			const region = document.querySelector('[data-testid="agent-state"]');
+			window.told = [];
+			new MutationObserver(() => window.told.push(region.textContent)).observe(region, { subtree: true, characterData: true, childList: true });
+		})()`);
+		model.script({ text: "好" });
+		await page.getByRole("textbox", { name: "消息" }).fill("你好");
+		await page.keyboard.press("Enter");
+		await page.locator('[role="log"] article[aria-busy="false"]').getByText("好", { exact: true }).waitFor();
+		await program.stop();
+		await expect.poll(() => told.textContent(), { timeout: 15_000 }).toMatch(/无法连接$/);
+		await program.restart();
+		await expect.poll(() => told.textContent(), { timeout: 30_000 }).toMatch(/空闲$/);
+		const words = (await page.evaluate<string[]>("window.told")).map((text) => text.split(" · ").at(-1));
+		expect(words).toEqual(["无法连接", "空闲"]);
+	});
+
 	it("words stand apart, numbers are said once, and waiting is said once", async () => {
 		model.script({ text: "see [there](https://example.test/a)" });
 		await page.getByRole("textbox", { name: "消息" }).fill("hi");

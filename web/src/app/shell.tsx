@@ -1,6 +1,6 @@
 import { ActionIcon } from "@mantine/core";
 import { ChartNoAxesColumn, Menu as MenuIcon, MessageCircle, Settings } from "lucide-react";
-import { type ReactNode, Suspense, useState } from "react";
+import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { NavLink, Outlet, useLocation, useMatch } from "react-router";
 import { isWithoutModel } from "../features/models/problems.ts";
@@ -13,6 +13,8 @@ import { PageMenu } from "./page-menu.tsx";
 import { useBusy, useLiveState, useOpenAlerts, useStatus } from "./session.tsx";
 import css from "./shell.module.css";
 
+/** A change of the state that is over sooner is not spoken. */
+const settledMs = 2_000;
 const collapsedKey = "openlani.nav";
 
 /** Header, side bar (bottom bar on a phone) and the page. */
@@ -109,9 +111,9 @@ function AgentState() {
 	const live = useLiveState();
 	const busy = useBusy();
 	const [word, tone]: [string, Tone] =
-		live.kind === "waiting" || live.kind === "closed"
+		live.kind === "waiting"
 			? [t("state.offline"), "dawn"]
-			: live.kind === "connecting"
+			: live.kind !== "open"
 				? [t("state.connecting"), "plain"]
 				: status?.state === "safe-mode"
 					? [t(isWithoutModel(status) ? "state.noModel" : "state.safeMode"), "dawn"]
@@ -122,14 +124,35 @@ function AgentState() {
 							: status?.state === "degraded"
 								? [t("state.degraded"), "dawn"]
 								: [t("state.idle"), "ok"];
-	return (
-		<span className={css.agent} role="status">
-			{status?.agentName && <span className={css.agentName}>{status.agentName}</span>}
-			{status?.agentName && <span aria-hidden="true">·</span>}
-			<Dot tone={tone} />
-			<span>{word}</span>
-		</span>
+	// Work comes and goes with every message, and its answer is told by itself.
+	const spoken = useSettled(
+		live.kind === "connecting" || live.kind === "closed" ? null : busy && tone === "accent" ? t("state.idle") : word,
 	);
+	return (
+		<>
+			<span className={css.agent} aria-hidden="true">
+				{status?.agentName && <span className={css.agentName}>{status.agentName}</span>}
+				{status?.agentName && <span>·</span>}
+				<Dot tone={tone} />
+				<span>{word}</span>
+			</span>
+			{/* What it begins with is there to be found, and told as no change. */}
+			<span key={spoken === null ? "none" : "some"} className="hidden" role="status" data-testid="agent-state">
+				{[status?.agentName, spoken].filter(Boolean).join(" · ")}
+			</span>
+		</>
+	);
+}
+
+/** The last word that stayed for a moment; null is none. */
+function useSettled(word: string | null): string | null {
+	const [settled, setSettled] = useState(word);
+	useEffect(() => {
+		if (word === null || word === settled) return;
+		const timer = setTimeout(() => setSettled(word), settled === null ? 0 : settledMs);
+		return () => clearTimeout(timer);
+	}, [word, settled]);
+	return settled;
 }
 
 function TodayChip() {

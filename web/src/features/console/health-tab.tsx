@@ -6,6 +6,7 @@ import type { Status } from "../../../../server/http/contract.ts";
 import { api } from "../../lib/api.ts";
 import { clockTime, fullCount, fullTime } from "../../lib/format.ts";
 import { Chip, Dot, type Tone } from "../../ui/parts.tsx";
+import { isWithoutModel } from "../models/problems.ts";
 import { useProblemWords } from "../models/use-problem-words.ts";
 import { ConfigErrors } from "../settings/config-errors.tsx";
 import { Card, Loaded } from "./card.tsx";
@@ -29,6 +30,7 @@ function Health({ status }: { status: Status }) {
 	const { t, i18n } = useTranslation();
 	const count = (value: number) => fullCount(value, i18n.language);
 	const words = useProblemWords();
+	const state = isWithoutModel(status) ? "noModel" : stateWord[status.state];
 	const upSince = spanOfTime(Date.now() - Date.parse(status.startedAt));
 	return (
 		<div className={css.health}>
@@ -37,11 +39,8 @@ function Health({ status }: { status: Status }) {
 					<ConfigErrors status={status} />
 				</div>
 			)}
-			<Card
-				title={t("health.daemon")}
-				aside={<Chip tone={status.state === "ok" ? "ok" : "dawn"}>{t(`health.state.${stateWord[status.state]}`)}</Chip>}
-			>
-				<p className={css.sentence}>{t(`health.means.${stateWord[status.state]}`)}</p>
+			<Card title={t("health.daemon")} aside={<Chip tone={status.state === "ok" ? "ok" : "dawn"}>{t(`health.state.${state}`)}</Chip>}>
+				<p className={css.sentence}>{t(`health.means.${state}`)}</p>
 				<List>
 					<Item name={t("health.version")} value={status.version} />
 					<Item

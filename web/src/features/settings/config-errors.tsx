@@ -25,7 +25,7 @@ export function ConfigErrors({ status }: { status: Status }) {
 				</section>
 			)}
 			{withoutEffect.length > 0 && (
-				<p className={css.restart}>{t("settings.withoutEffect", { keys: withoutEffect.map(({ key }) => key).join(", ") })}</p>
+				<p className={css.idle}>{t("settings.withoutEffect", { keys: withoutEffect.map(({ key }) => key).join(", ") })}</p>
 			)}
 			{restartNeeded.length > 0 && <p className={css.restart}>{t("settings.restart", { keys: restartNeeded.join(", ") })}</p>}
 		</>

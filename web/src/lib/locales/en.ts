@@ -537,11 +537,12 @@ export const en = {
 	},
 	health: {
 		daemon: "Daemon",
-		state: { ok: "healthy", degraded: "limited", safeMode: "safe mode" },
+		state: { ok: "healthy", degraded: "limited", safeMode: "safe mode", noModel: "no usable model" },
 		means: {
 			ok: "Everything that is set up works.",
 			degraded: "It answers, but something below is down or paused.",
-			safeMode: "The configuration cannot be used as it is, or no model is usable: the page works so that you can put it right.",
+			safeMode: "The configuration has a mistake, so the last good one is in use. The page works, so that you can put it right.",
+			noModel: "No model can be used at the moment, so nobody is answered. The list of models on this page says why.",
 		},
 		version: "Version",
 		uptime: "Running for",

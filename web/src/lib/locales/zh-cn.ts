@@ -523,11 +523,12 @@ export const zhCn: Words = {
 	},
 	health: {
 		daemon: "服务",
-		state: { ok: "正常", degraded: "部分可用", safeMode: "安全模式" },
+		state: { ok: "正常", degraded: "部分可用", safeMode: "安全模式", noModel: "没有可用的模型" },
 		means: {
 			ok: "已设置的部分全部正常。",
 			degraded: "可以回答，但下面有部分停用或暂停。",
-			safeMode: "当前配置无法使用，或没有可用的模型：页面仍可打开，方便你改正。",
+			safeMode: "配置有误，正在使用上一份正确的配置。页面仍可使用，方便你改正。",
+			noModel: "目前没有可用的模型，无法回答。原因见本页的模型列表。",
 		},
 		version: "版本",
 		uptime: "已运行",
