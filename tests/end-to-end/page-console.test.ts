@@ -172,7 +172,7 @@ describe.skipIf(noBrowser)(`the console ${browserNote}`, () => {
 			["usage", "今日保险丝"],
 			["alerts", "已结束"],
 			["calls", "模型调用"],
-			["turns", "轮次"],
+			["turns", "回合"],
 			["log", "日志"],
 			["health", "渠道"],
 		]) {
