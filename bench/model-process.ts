@@ -2,7 +2,7 @@
 import { startFakeOpenAI } from "../tests/fakes/openai-server.ts";
 import { ASKS, type ModelCommand, type ModelMessage, REPLY, STREAM } from "./lib/messages.ts";
 
-const now = () => performance.timeOrigin + performance.now();
+const now = () => Number(process.hrtime.bigint()) / 1e6;
 let noting: "times" | "bodies" | "nothing" = "nothing";
 let times: NonNullable<ModelMessage["times"]> = [];
 let bodies: string[] = [];

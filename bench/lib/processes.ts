@@ -6,8 +6,8 @@ import type { FloorMessage, ModelCommand, ModelMessage } from "./messages.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 
-/** Milliseconds since the epoch with fractions: the same clock in every process of this machine. */
-export const now = () => performance.timeOrigin + performance.now();
+/** Milliseconds with fractions on a clock that all processes of this machine share and nobody sets. (A process's `timeOrigin` is the wall clock's, which is.) */
+export const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** Ends a child and resolves when it is gone. */
 export function end(child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
