@@ -103,7 +103,7 @@ function scoreDoc(
 ): { own: number; covered: number; rare: boolean } {
 	/** How often the document has each asked term, in the order of `asked`. */
 	const counts = new Array<number>(asked.length).fill(0);
-	for (const token of doc.seg.split(" ")) {
+	for (const token of doc.terms) {
 		const place = places.get(token);
 		if (place !== undefined) counts[place] = (counts[place] as number) + 1;
 	}
@@ -157,9 +157,9 @@ function cosine(x: Float32Array, y: Float32Array): number {
 }
 
 /** True when two memories say the same: nearly the same terms and no differing number. */
-function sameSaying(x: string, y: string): boolean {
-	const first = new Set(x.split(" "));
-	const second = new Set(y.split(" "));
+function sameSaying(x: string[], y: string[]): boolean {
+	const first = new Set(x);
+	const second = new Set(y);
 	let shared = 0;
 	for (const token of first) {
 		if (second.has(token)) shared++;
@@ -310,7 +310,7 @@ export function createRanking(index: MemoryIndex, timezone: string, cutter: (tex
 				const own = new Set<Scored>();
 				for (const { one, shown } of ranked.sort((x, y) => y.rank - x.rank)) {
 					if (hits.length >= count) break;
-					if (taken.some((other) => other === one || sameSaying(other.doc.seg, one.doc.seg))) continue;
+					if (taken.some((other) => other === one || sameSaying(other.doc.terms, one.doc.terms))) continue;
 					taken.push(one);
 					own.add(one);
 					hits.push(toHit(one, shown));

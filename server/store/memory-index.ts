@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import SQLite from "better-sqlite3";
 import { getLoadablePath } from "sqlite-vec";
+import { createKept } from "./kept.ts";
 import type { EngineOptions } from "./memory-search.ts";
 import type { MemoryKey } from "./memory-store.ts";
 
@@ -19,8 +20,8 @@ export interface IndexDoc {
 	position: number;
 	at: number;
 	len: number;
-	/** Segmented terms, space between, in order, without the scope's number. */
-	seg: string;
+	/** Segmented terms, in order, without the scope's number. */
+	terms: string[];
 	conversation: string;
 }
 
@@ -141,6 +142,9 @@ function openIndex(file: string, main: SQLite.Database, fresh: boolean): { db: S
 	}
 }
 
+/** Terms, and numbers of vectors, that are kept of memories that were looked at: some ten megabytes together. */
+const keptTerms = 100_000;
+const keptNumbers = 1_000_000;
 /** A term that more than this share of the memories have, and more than so many, tells nothing apart: of it only the newest are looked at. */
 const commonShare = 0.2;
 const commonDocs = 500;
@@ -176,6 +180,13 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 		return made;
 	};
 	const frequencies = new Map<string, number>();
+	const keptDocs = createKept<IndexDoc>(keptTerms, (doc) => doc.terms.length + 20);
+	const keptVectors = createKept<{ model: string; vector: Float32Array }>(keptNumbers, ({ vector }) => vector.length);
+	/** Whatever is kept of it is not what stands there any more. */
+	const stale = (position: number): void => {
+		keptDocs.drop(position);
+		keptVectors.drop(position);
+	};
 
 	/** False on a platform for which sqlite-vec has no build: then meaning is searched among the keyword candidates only. */
 	function loadVectors(): boolean {
@@ -253,6 +264,7 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			on(db, "update scopes set docs = docs + 1, terms = terms + ? where id = ?").run(seg.length, scope.id);
 		},
 		drop(position) {
+			stale(position);
 			const known = on(db, "select scope, len from docs where position = ?").get(position) as { scope: number; len: number } | undefined;
 			if (!known) return;
 			setInfo("soiled", "1");
@@ -262,6 +274,7 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			on(db, "update scopes set docs = docs - 1, terms = terms - ? where id = ?").run(known.len, known.scope);
 		},
 		putVector(scope, entry, model) {
+			stale(entry.position);
 			const known =
 				(on(db, "select model from docs where position = ?").get(entry.position) as { model: string | null } | undefined)?.model ?? null;
 			if (entry.vector_model !== model) {
@@ -339,10 +352,20 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			).map((row) => row.position);
 		},
 		docs(positions) {
-			if (positions.length === 0) return [];
-			return on(db, `select position, at, len, seg, conversation from docs where position in (${list(positions.length)})`).all(
-				...positions,
-			) as IndexDoc[];
+			const missing = positions.filter((position) => keptDocs.get(position) === undefined);
+			const found = new Map<number, IndexDoc>();
+			if (missing.length > 0) {
+				const text = `select position, at, len, seg, conversation from docs where position in (${list(missing.length)})`;
+				for (const { seg, ...row } of on(db, text).all(...missing) as (Omit<IndexDoc, "terms"> & { seg: string })[])
+					found.set(row.position, { ...row, terms: seg.split(" ") });
+			}
+			const docs: IndexDoc[] = [];
+			for (const position of positions.toSorted((x, y) => x - y)) {
+				const doc = found.get(position) ?? keptDocs.get(position);
+				if (doc) docs.push(doc);
+			}
+			for (const [position, doc] of found) keptDocs.put(position, doc);
+			return docs;
 		},
 		neighbours(scope, position) {
 			const before = on(db, "select position from docs where scope = ? and position < ? order by position desc limit 1").get(
@@ -356,12 +379,21 @@ export function openMemoryIndex(options: EngineOptions): MemoryIndex {
 			return { before: before?.position ?? null, after: after?.position ?? null };
 		},
 		vectors(positions, model) {
-			if (positions.length === 0) return new Map();
-			const rows = on(main, `select position, vector from memory_vectors where position in (${list(positions.length)}) and model = ?`).all(
-				...positions,
-				model,
-			) as { position: number; vector: Buffer }[];
-			return new Map(rows.map((row) => [row.position, toVector(row.vector)]));
+			const vectors = new Map<number, Float32Array>();
+			const missing = positions.filter((position) => {
+				const known = keptVectors.get(position);
+				if (known?.model !== model) return true;
+				vectors.set(position, known.vector);
+				return false;
+			});
+			if (missing.length === 0) return vectors;
+			const text = `select position, vector from memory_vectors where position in (${list(missing.length)}) and model = ?`;
+			for (const row of on(main, text).all(...missing, model) as { position: number; vector: Buffer }[]) {
+				const vector = toVector(row.vector);
+				vectors.set(row.position, vector);
+				keptVectors.put(row.position, { model, vector });
+			}
+			return vectors;
 		},
 		sample(scope, model, count) {
 			const step = Math.max(1, Math.floor(scope.docs / count));
