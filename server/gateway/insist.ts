@@ -11,8 +11,7 @@ export function isPassing(error: unknown): boolean {
 
 /**
  * Tries until `work` succeeds: what a turn has done must be stored, however long that takes. `worthIt` says which errors are waited
- * out (default: all); others are thrown. `signal` is
- * asked for when there is something to wait for. Answers null when it ended the waiting.
+ * out (default: all); others are thrown. `signal` is asked for when there is something to wait for; null when it ended the waiting.
  */
 export async function insist<T>(
 	work: () => Promise<T>,

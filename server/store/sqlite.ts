@@ -58,8 +58,8 @@ function connect(file: string): SQLite.Database {
 		raw.pragma("synchronous = NORMAL");
 		raw.pragma("cache_size = -8000");
 		// The same few pages change with every message: written back less often, they are written back once for many messages. A commit
-		// does it only where there is no quiet moment (`writeBack`).
-		raw.pragma("wal_autocheckpoint = 16000");
+		// does it only where there is no quiet moment (`writeBack`), and then holds everybody up by some 60 ms.
+		raw.pragma("wal_autocheckpoint = 8000");
 		raw.pragma("journal_size_limit = 67108864");
 		raw.pragma("temp_store = MEMORY");
 		// What is deleted or forgotten must not be readable in the file's free pages for ever.
