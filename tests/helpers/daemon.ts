@@ -9,8 +9,8 @@ const built = fileURLToPath(new URL("../../dist/server/main.js", import.meta.url
 export interface RunningDaemon {
 	url: string;
 	token: string;
-	/** The one-time set-up link, on a home without an account. */
-	setupUrl: string | null;
+	/** The code of the one-time set-up link, which is printed behind the ready line on a home without an account. */
+	setupCode(): Promise<string>;
 	child: ChildProcess;
 	/** Everything it has printed. */
 	output(): string;
@@ -57,8 +57,16 @@ export async function startDaemonProcess(settings: DaemonSettings): Promise<Runn
 	return {
 		url,
 		token,
-		get setupUrl() {
-			return /\S+#setup=\S+/.exec(output)?.[0] ?? null;
+		async setupCode() {
+			for (;;) {
+				const code = /#setup=(\S+)\n/.exec(output)?.[1];
+				if (code) return code;
+				const ended = await Promise.race([
+					new Promise((resolve) => child.stdout.once("data", () => resolve(false))),
+					gone.then(() => true),
+				]);
+				if (ended) throw new Error(`the daemon ended and had no set-up link:\n${output}`);
+			}
 		},
 		child,
 		output: () => output,
