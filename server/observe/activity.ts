@@ -46,7 +46,8 @@ export function createActivityLog(options: ActivityOptions): { tick(): void; sto
 				const { conversation, turnId } = frame;
 				if (frame.state === "running") {
 					follow(turnId, conversation);
-					log.info("turn.started", { conversation, turnId, origin: frame.origin });
+					// Not at level info: each message would cost a line before its model call, and its end is told.
+					log.debug("turn.started", { conversation, turnId, origin: frame.origin });
 				} else if (frame.state !== "queued") {
 					const turn = turns.get(turnId);
 					turns.delete(turnId);
