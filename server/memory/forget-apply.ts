@@ -66,6 +66,10 @@ const promptFiles = ["Fact.md", "MASTER.md", "USER.md", "IDENTITY.md", "Agent.md
 const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 export const nothing = (): Forgotten => ({ messages: 0, exchanges: 0, summaryLines: 0, diaryLines: 0, memories: 0, facts: 0 });
 
+export function addTo(sum: Forgotten, more: Forgotten | null): void {
+	for (const name of Object.keys(sum) as (keyof Forgotten)[]) sum[name] += more?.[name] ?? 0;
+}
+
 /** Files that cannot be written, while everything else goes on. A folder, a pipe or a link out of the home holds nothing of ours. */
 export function createObstacles(): { passing<T>(work: () => Promise<T>): Promise<T | null>; raise(): void } {
 	const met: Error[] = [];

@@ -7,7 +7,7 @@ import type { FactRow, JobRow, MemoryKey } from "../store/memory-store.ts";
 import type { Forgotten, MemoryAdmin } from "./admin.ts";
 import type { Background } from "./background.ts";
 import { normOf } from "./fact-rules.ts";
-import { createObstacles, createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
+import { addTo, createObstacles, createRemover, leastCopy, nothing, type Removal, type RemovalParts, removedMark } from "./forget-apply.ts";
 import { createPersonRemover } from "./forget-person.ts";
 import { createTeller, type Teller } from "./forget-words.ts";
 import { addToDiary, shortHash } from "./lines.ts";
@@ -293,12 +293,23 @@ export function createForget(parts: ForgetParts): Forgetting {
 		return report;
 	}
 
+	/** The facts that an exchange told: whoever wants it forgotten means what it says, wherever that was said again. */
+	async function toldBy(key: MemoryKey, exchangeId: string): Promise<string[]> {
+		const turn = await store.turnOfMessage(exchangeId);
+		const ids = new Set([exchangeId, ...(turn?.messageIds ?? []), ...(turn?.turnId ? [turn.turnId] : [])]);
+		return (await facts.history(key)).filter((fact) => fact.messageId && ids.has(fact.messageId)).map((fact) => fact.id);
+	}
+
 	async function forgetEntry(id: string, within: MemoryKey | undefined): Promise<Forgotten | null> {
 		for (const key of within ? [within] : await store.owners()) {
 			const [entry] = await store.entries(key, [id]);
 			if (!entry) continue;
 			if (entry.source === "fact" && entry.ref) return forgetFact(entry.ref, key);
-			const report = (entry.source === "conversation" && entry.ref ? await forgetMessage(entry.ref, key) : null) ?? nothing();
+			const report = nothing();
+			if (entry.source === "conversation" && entry.ref) {
+				for (const id of await toldBy(key, entry.ref)) addTo(report, await forgetFact(id, key));
+				addTo(report, await forgetMessage(entry.ref, key));
+			}
 			const lines = entry.source === "summary" && entry.ref ? await remover.rewriteLine(key, entry.ref, "", report) : [];
 			await carryOut(key, { ...empty, entries: [id], copies: long([entry.text, ...lines]) }, report);
 			return report;

@@ -62,7 +62,9 @@ function forgetSteps(query: string, reading: Reading): Step[] {
 	const search: Step = [{ name: "recall", args: { query } }];
 	const found = reading.steps.flat().find((done) => done.name === "recall" && done.args.query === query);
 	const rows = memoryRows(found?.result ?? "");
-	const { id } = rows.find((one) => one.text.toLowerCase().includes(query.toLowerCase())) ?? rows[0] ?? {};
+	// The shortest that says it: a fact is a sentence, an exchange a talk around it.
+	const saying = rows.filter((one) => one.text.toLowerCase().includes(query.toLowerCase())).sort((x, y) => x.text.length - y.text.length);
+	const { id } = saying[0] ?? rows[0] ?? {};
 	return id ? [search, [{ name: "forget", args: { id } }]] : [search];
 }
 

@@ -270,6 +270,26 @@ describe("forget", () => {
 		60_000,
 	);
 
+	it("a memory of a talk that told a fact: wherever that was said again, too", async () => {
+		const test = await make();
+		await talk(test, 2, 20);
+		await test.memory.addFact(master, { text: "My secret word is markplatypus", messageId: "m2" });
+		await test.memory.remember(privately("master", "c2"), {
+			...exchange(200, "what do you know about me?"),
+			id: "later",
+			replied: "I remember: my secret word is markplatypus",
+		});
+		await test.memory.settled();
+		const hits = (await test.memory.search(master, "secret word markplatypus")).keyword;
+		const talked = hits.find((hit) => hit.source === "conversation" && hit.text.includes("markplatypus"));
+		expect(talked).toBeDefined();
+		const report = await test.memory.forget({ entryId: talked?.id ?? "" }, master);
+		await test.memory.settled();
+		expect(report).toMatchObject({ facts: 1 });
+		expect(await everything(test)).not.toContain("markplatypus");
+		expect(await everything(test)).toContain("mark1");
+	});
+
 	it("is asked of no embedding model any more: the call on its way is ended, and leaves no vector", async () => {
 		const inner = fakeEmbedder("m", 16);
 		const ended: string[] = [];

@@ -147,7 +147,7 @@ describe("the demo model", () => {
 		const offered = [...tools, tool("forget")];
 		const answer = (name: string) =>
 			name === "recall"
-				? `2026-11-29 (fact) something else [f0]\n2026-11-30 (fact) ${query} [f1]`
+				? `2026-11-29 (fact) something else [f0]\n2026-11-30 (conversation) said that ${query}, thrice [x1]\n2026-11-30 (fact) ${query} [f1]`
 				: "Waiting for the master's approval; tell the person so, do not call it again now.";
 		const played = await play(text, { offered, answer });
 		expect(played.calls).toEqual([
